@@ -1,0 +1,89 @@
+package ledger
+
+import "fmt"
+
+// Limits of one entry. They bound what a single transaction can be asked to do.
+const (
+	MaxEntryID = 255  // bytes
+	MaxName    = 128  // bytes of an account, asset, hold id, record kind or id
+	MaxOps     = 1000 // ops of one entry
+	MaxRecords = 200  // records of one entry
+	MaxEvents  = 200  // events of one entry
+)
+
+// Check says what is malformed in e, or "". Stores call it; nobody else needs to.
+func (e Entry) Check() string {
+	if e.ID == "" || len(e.ID) > MaxEntryID {
+		return fmt.Sprintf("entry id of %d bytes", len(e.ID))
+	}
+	if len(e.Ops) > MaxOps {
+		return fmt.Sprintf("%d ops, at most %d", len(e.Ops), MaxOps)
+	}
+	if len(e.Records) > MaxRecords {
+		return fmt.Sprintf("%d records, at most %d", len(e.Records), MaxRecords)
+	}
+	if len(e.Events) > MaxEvents {
+		return fmt.Sprintf("%d events, at most %d", len(e.Events), MaxEvents)
+	}
+	for i, op := range e.Ops {
+		if why := op.check(); why != "" {
+			return fmt.Sprintf("op %d: %s", i, why)
+		}
+	}
+	for i, r := range e.Records {
+		if !name(r.Kind) || !name(r.ID) || r.Version < 1 || r.Due < 0 {
+			return fmt.Sprintf("record %d: kind, id, version or due out of range", i)
+		}
+	}
+	for i, ev := range e.Events {
+		if !name(ev.Type) || !name(ev.Subject) || ev.Seq != 0 || ev.Entry != 0 || ev.At != 0 {
+			return fmt.Sprintf("event %d: type or subject out of range, or numbered by the caller", i)
+		}
+	}
+	return ""
+}
+
+func (op Op) check() string {
+	switch op.Kind {
+	case KindMove, KindReserve:
+		if op.Kind == KindReserve && !name(op.Hold) {
+			return "hold id out of range"
+		}
+		if !name(string(op.From)) || !name(string(op.To)) || !name(string(op.Asset)) {
+			return "account or asset out of range"
+		}
+		if op.From == op.To {
+			return "from and to are the same account"
+		}
+		if op.Amount < 1 || op.Amount > MaxAmount {
+			return "amount out of range"
+		}
+	case KindCommit, KindVoid, KindExpire, KindExtend:
+		if !name(op.Hold) {
+			return "hold id out of range"
+		}
+		if op.Amount < 0 || op.Amount > MaxAmount {
+			return "amount out of range"
+		}
+	default:
+		return "unknown kind"
+	}
+	if op.Until < 0 || op.Cap < 0 {
+		return "time out of range"
+	}
+	return ""
+}
+
+// name accepts printable ASCII without spaces: nothing that one database
+// compares or stores in another way than the next.
+func name(s string) bool {
+	if s == "" || len(s) > MaxName {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] <= ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
