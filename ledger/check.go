@@ -1,11 +1,17 @@
 package ledger
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Limits of one entry. They bound what a single transaction can be asked to do.
 const (
 	MaxEntryID = 255  // bytes
 	MaxName    = 128  // bytes of an account, asset, hold id, record kind or id
+	MaxText    = 255  // bytes of a record's state, owner or ref
 	MaxOps     = 1000 // ops of one entry
 	MaxRecords = 200  // records of one entry
 	MaxEvents  = 200  // events of one entry
@@ -13,8 +19,8 @@ const (
 
 // Check says what is malformed in e, or "". Stores call it; nobody else needs to.
 func (e Entry) Check() string {
-	if e.ID == "" || len(e.ID) > MaxEntryID {
-		return fmt.Sprintf("entry id of %d bytes", len(e.ID))
+	if e.ID == "" || !text(e.ID, MaxEntryID) {
+		return fmt.Sprintf("entry id of %d bytes is not 1 to %d bytes of text", len(e.ID), MaxEntryID)
 	}
 	if len(e.Ops) > MaxOps {
 		return fmt.Sprintf("%d ops, at most %d", len(e.Ops), MaxOps)
@@ -33,6 +39,9 @@ func (e Entry) Check() string {
 	for i, r := range e.Records {
 		if !name(r.Kind) || !name(r.ID) || r.Version < 1 || r.Due < 0 {
 			return fmt.Sprintf("record %d: kind, id, version or due out of range", i)
+		}
+		if !text(r.State, MaxText) || !text(r.Owner, MaxText) || !text(r.Ref, MaxText) {
+			return fmt.Sprintf("record %d: state, owner or ref is not at most %d bytes of text", i, MaxText)
 		}
 	}
 	for i, ev := range e.Events {
@@ -72,6 +81,12 @@ func (op Op) check() string {
 		return "time out of range"
 	}
 	return ""
+}
+
+// text accepts what JSON and every database give back as it was: UTF-8 without
+// control characters.
+func text(s string, limit int) bool {
+	return len(s) <= limit && utf8.ValidString(s) && strings.IndexFunc(s, unicode.IsControl) < 0
 }
 
 // name accepts printable ASCII without spaces: nothing that one database

@@ -76,6 +76,19 @@ func encode(e Entry, refusal *Result) ([]byte, error) {
 	return bytes.TrimRight(b.Bytes(), "\n"), nil
 }
 
+// compact is raw as encode writes it, so that a first answer and the replay of
+// it, which is read from the journal, are the same bytes.
+func compact(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := json.Compact(&b, raw); err != nil {
+		return raw // not JSON: encode has refused it
+	}
+	return b.Bytes()
+}
+
 // fingerprint says what counts as the same entry. body is encode(e, nil).
 func fingerprint(e Entry, body []byte) Hash {
 	if len(e.Fingerprint) > 0 {

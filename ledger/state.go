@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"unicode/utf8"
 )
 
 // State decides entries against a set of rows. A store loads the rows that a
@@ -26,7 +27,9 @@ type State struct {
 	versions map[RecordKey]int64
 	seen     map[string]seen
 
-	changes Changes
+	changes       Changes
+	dirtyBalances []*cell // what changed since Changes, so that a State of
+	dirtyHolds    []*slot // millions of rows need not look at all of them
 }
 
 type cell struct {
@@ -162,6 +165,9 @@ func (s *State) Decide(e Entry, now int64) Result {
 	if err != nil {
 		return Result{At: now, Code: Invalid, Detail: err.Error()}
 	}
+	if !utf8.Valid(body) {
+		return Result{At: now, Code: Invalid, Detail: "a body is not UTF-8"}
+	}
 	print := fingerprint(e, body)
 	if old, ok := s.seen[e.ID]; ok {
 		if old.fingerprint != print {
@@ -192,7 +198,7 @@ func (s *State) write(e Entry, body []byte, print Hash, p *plan, res Result) Res
 	line.Hash = line.Chain(s.head.Hash)
 	s.head.Seq, s.head.At, s.head.Hash = line.Seq, line.At, line.Hash
 	s.changes.Lines = append(s.changes.Lines, line)
-	res.Seq, res.Reply = line.Seq, e.Reply
+	res.Seq, res.Reply = line.Seq, compact(e.Reply)
 	s.seen[e.ID] = seen{print, res}
 	if p == nil {
 		return res
@@ -202,7 +208,10 @@ func (s *State) write(e Entry, body []byte, print Hash, p *plan, res Result) Res
 		c.now.Posted += d.posted
 		c.now.Held += d.held
 		c.now.Version++
-		c.dirty = true
+		if !c.dirty {
+			c.dirty = true
+			s.dirtyBalances = append(s.dirtyBalances, c)
+		}
 	}
 	for _, h := range p.holds {
 		o, ok := s.holds[h.ID]
@@ -210,7 +219,11 @@ func (s *State) write(e Entry, body []byte, print Hash, p *plan, res Result) Res
 			o = &slot{}
 			s.holds[h.ID] = o
 		}
-		o.now, o.dirty = h, true
+		o.now = h
+		if !o.dirty {
+			o.dirty = true
+			s.dirtyHolds = append(s.dirtyHolds, o)
+		}
 	}
 	for _, r := range e.Records {
 		s.changes.Records = append(s.changes.Records, RecordChange{Before: s.versions[r.Key()], After: r})
@@ -241,22 +254,18 @@ func (s *State) cell(k Key) *cell {
 func (s *State) Changes() Changes {
 	ch := s.changes
 	ch.Head = s.head
-	for _, c := range s.balances {
-		if c.dirty {
-			ch.Balances = append(ch.Balances, BalanceChange{c.before, c.now})
-			c.before, c.dirty = c.now, false
-		}
+	for _, c := range s.dirtyBalances {
+		ch.Balances = append(ch.Balances, BalanceChange{c.before, c.now})
+		c.before, c.dirty = c.now, false
 	}
-	for _, o := range s.holds {
-		if o.dirty {
-			ch.Holds = append(ch.Holds, HoldChange{o.before, o.now})
-			o.before, o.dirty = o.now.State, false
-		}
+	for _, o := range s.dirtyHolds {
+		ch.Holds = append(ch.Holds, HoldChange{o.before, o.now})
+		o.before, o.dirty = o.now.State, false
 	}
 	slices.SortFunc(ch.Balances, func(a, b BalanceChange) int { return a.After.Key.Compare(b.After.Key) })
 	slices.SortFunc(ch.Holds, func(a, b HoldChange) int { return cmp.Compare(a.After.ID, b.After.ID) })
 	ch.Records = lastOf(ch.Records)
-	s.changes = Changes{}
+	s.changes, s.dirtyBalances, s.dirtyHolds = Changes{}, s.dirtyBalances[:0], s.dirtyHolds[:0]
 	return ch
 }
 

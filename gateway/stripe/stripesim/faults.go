@@ -101,7 +101,9 @@ func (f *Faults) UnmarshalJSON(b []byte) error {
 type Kind string
 
 const (
-	// LostAnswer: the effect happens, then the connection is cut.
+	// LostAnswer: the effect happens, then the connection is cut. On a kept
+	// connection Go's own client then repeats a call with an Idempotency-Key by
+	// itself; disable keep-alives where the loss should be seen.
 	LostAnswer Kind = "lost_answer"
 	// BadGateway: the effect happens, then a proxy answers 502 with HTML.
 	BadGateway Kind = "bad_gateway"

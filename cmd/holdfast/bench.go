@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+)
+
+// Bounds of a bench.
+const (
+	maxClients = 4096
+	maxSKUs    = 1000
+	maxSeconds = 3600
+)
+
+// benching is how a bench was asked to run.
+type benching struct {
+	store         string // "" = a new temporary one for each preset
+	presets       []string
+	clients, skus int
+	seconds       float64
+}
+
+func (h *host) benchCommand() *cobra.Command {
+	b := &benching{}
+	c := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure how many orders a second are held and refused, and audit them",
+		Long: `Measure the product's own path to a held order: one order of one piece, with its
+record, its hold and its event, committed. Each client asks again as soon as it
+was answered. accepted_per_s is from the first phase, where there is stock
+enough; refused_per_s from a second phase of a fifth of the time, on SKUs that
+are sold out.
+
+The figures are printed only if nothing was oversold, undersold or left
+unanswered, as recomputed from the journal.`,
+		Args: cobra.NoArgs,
+	}
+	f := c.Flags()
+	f.StringVar(&b.store, "store", "", "the `store` to use and to keep; none = a temporary one for each preset")
+	f.StringSliceVar(&b.presets, "preset", []string{"batched", "conditional"}, "what to measure: batched, conditional, optimistic, pessimistic")
+	f.IntVar(&b.clients, "clients", 64, "how many ask at once")
+	f.Float64Var(&b.seconds, "seconds", 5, "how long the first phase takes")
+	f.IntVar(&b.skus, "skus", 1, "over how many SKUs the orders are spread")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if b.clients < 1 || b.clients > maxClients {
+			return usagef("--clients is not within 1 to %d", maxClients)
+		}
+		if b.skus < 1 || b.skus > maxSKUs {
+			return usagef("--skus is not within 1 to %d", maxSKUs)
+		}
+		if b.seconds <= 0 || b.seconds > maxSeconds {
+			return usagef("--seconds is not within 0 to %d", maxSeconds)
+		}
+		return h.bench(c.Context(), b)
+	}
+	return c
+}
+
+// figures is one preset's line. The figures are left out when the last three
+// are not all zero: a wrong answer is not fast.
+type figures struct {
+	Preset     string   `json:"preset"`
+	Store      string   `json:"store"`
+	Clients    int      `json:"clients"`
+	SKUs       int      `json:"skus"`
+	Accepted   *float64 `json:"accepted_per_s,omitempty"`
+	Refused    *float64 `json:"refused_per_s,omitempty"`
+	P50        *float64 `json:"p50_ms,omitempty"` // of the accepted
+	P99        *float64 `json:"p99_ms,omitempty"`
+	Oversold   int64    `json:"oversold"`
+	Undersold  int64    `json:"undersold"`
+	Unanswered int64    `json:"unanswered"` // requests whose outcome the caller never learned, or learned wrongly
+}
+
+func (f figures) ok() bool { return f.Oversold|f.Undersold|f.Unanswered == 0 }
+
+func (h *host) bench(ctx context.Context, b *benching) error {
+	var all []figures
+	var broken error
+	for _, preset := range b.presets {
+		f, err := h.benchPreset(ctx, b, preset)
+		if err != nil {
+			return fmt.Errorf("bench %s: %w", preset, err)
+		}
+		if !f.ok() {
+			broken = errors.Join(broken, fmt.Errorf("bench %s: %d oversold, %d undersold, %d unanswered", preset, f.Oversold, f.Undersold, f.Unanswered))
+		}
+		if h.json {
+			if err := json.NewEncoder(h.out).Encode(f); err != nil {
+				return fmt.Errorf("write answer: %w", err)
+			}
+		}
+		all = append(all, f)
+	}
+	if !h.json {
+		h.showBench(all)
+	}
+	return broken
+}
+
+func (h *host) benchPreset(ctx context.Context, b *benching, preset string) (figures, error) {
+	store := b.store
+	if store == "" {
+		dir, err := os.MkdirTemp("", "holdfast-bench-")
+		if err != nil {
+			return figures{}, fmt.Errorf("make a temporary store: %w", err)
+		}
+		defer os.RemoveAll(dir)
+		store = "sqlite:" + filepath.Join(dir, "bench.db")
+	}
+	return h.measure(ctx, b, preset, store)
+}
+
+// showBench puts the presets beside the slowest of them.
+func (h *host) showBench(all []figures) {
+	slowest := 0.0
+	for _, f := range all {
+		if f.Accepted != nil && (slowest == 0 || *f.Accepted < slowest) {
+			slowest = *f.Accepted
+		}
+	}
+	var list []table.Row
+	for _, f := range all {
+		if f.Accepted == nil {
+			list = append(list, table.Row{f.Preset, "-", "-", "-", "-", "-", f.Oversold, f.Undersold, f.Unanswered})
+			continue
+		}
+		list = append(list, table.Row{f.Preset, *f.Accepted, fmt.Sprintf("%.1fx", *f.Accepted/slowest), *f.Refused, *f.P50, *f.P99,
+			f.Oversold, f.Undersold, f.Unanswered})
+	}
+	rows(h.out, table.Row{"preset", "accepted/s", "ratio", "refused/s", "p50 ms", "p99 ms", "oversold", "undersold", "unanswered"}, list...)
+}
+
+// phase is how long the second phase takes.
+func (b *benching) soldOut() time.Duration {
+	return max(time.Duration(b.seconds/5*float64(time.Second)), 100*time.Millisecond)
+}

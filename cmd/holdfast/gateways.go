@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/holdfast-pay/holdfast/gateway"
+	"github.com/holdfast-pay/holdfast/gateway/stripe"
+	"github.com/spf13/pflag"
+)
+
+// gatewayFlags say which gateways there are and how they are reached. There
+// is no flag for a secret itself: every user of a machine can read the command
+// lines of all its processes.
+type gatewayFlags struct {
+	stripeKeyFile, stripeWebhookFile, stripeBaseURL string
+}
+
+func (h *host) gatewayFlags(f *pflag.FlagSet) *gatewayFlags {
+	g := &gatewayFlags{}
+	f.StringVar(&g.stripeKeyFile, "stripe-secret-key-file", "", "`file` with Stripe's secret key; HOLDFAST_STRIPE_SECRET_KEY or ..._FILE")
+	f.StringVar(&g.stripeWebhookFile, "stripe-webhook-secrets-file", "", "`file` with the webhook's signing secrets, by commas; HOLDFAST_STRIPE_WEBHOOK_SECRETS or ..._FILE")
+	f.StringVar(&g.stripeBaseURL, "stripe-base-url", h.or("HOLDFAST_STRIPE_BASE_URL", ""), "`address` of Stripe's API if it is not the real one; HOLDFAST_STRIPE_BASE_URL")
+	return g
+}
+
+// gateways is the one list of gateways. One that has no key is left out.
+func (h *host) gateways(f *gatewayFlags) (map[string]gateway.Gateway, error) {
+	list := map[string]gateway.Gateway{}
+	s, err := h.stripe(f)
+	if err != nil {
+		return nil, err
+	}
+	if s != nil {
+		list["stripe"] = s
+	}
+	return list, nil
+}
+
+func (h *host) stripe(f *gatewayFlags) (*stripe.Gateway, error) {
+	key, err := h.secret("HOLDFAST_STRIPE_SECRET_KEY", f.stripeKeyFile)
+	if err != nil {
+		return nil, err
+	}
+	signing, err := h.secret("HOLDFAST_STRIPE_WEBHOOK_SECRETS", f.stripeWebhookFile)
+	if err != nil {
+		return nil, err
+	}
+	if key == "" && signing == "" {
+		return nil, nil
+	}
+	var secrets []string
+	for s := range strings.SplitSeq(signing, ",") {
+		if s = strings.TrimSpace(s); s != "" {
+			secrets = append(secrets, s)
+		}
+	}
+	return stripe.New(stripe.Options{SecretKey: key, WebhookSecrets: secrets, BaseURL: f.stripeBaseURL})
+}
+
+const maxSecretFile = 16 << 10 // bytes
+
+// secret is the environment's value, or what is in the file that a flag or
+// the environment names.
+func (h *host) secret(name, file string) (string, error) {
+	value := h.or(name, "")
+	if file == "" {
+		file = h.or(name+"_FILE", "")
+	}
+	if file == "" {
+		return value, nil
+	}
+	if value != "" {
+		return "", usagef("%s and a file for it are both set", name)
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return "", fmt.Errorf("read the file for %s: %w", name, err)
+	}
+	defer in.Close()
+	b, err := io.ReadAll(io.LimitReader(in, maxSecretFile+1))
+	if err != nil {
+		return "", fmt.Errorf("read the file for %s: %w", name, err)
+	}
+	if len(b) > maxSecretFile {
+		return "", fmt.Errorf("the file for %s has more than %d bytes", name, maxSecretFile)
+	}
+	if value = strings.TrimSpace(string(b)); value == "" {
+		return "", errors.New("the file for " + name + " is empty")
+	}
+	return value, nil
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/holdfast-pay/holdfast"
+	"github.com/holdfast-pay/holdfast/httpapi"
+	"github.com/spf13/cobra"
+)
+
+// serving is how serve was asked to run.
+type serving struct {
+	db, addr string
+	open     bool
+	hosts    []string
+	returns  []string
+	core     holdfast.Options
+	gateways *gatewayFlags
+}
+
+func (h *host) serveCommand() *cobra.Command {
+	s := &serving{}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the HTTP API and do the work behind it",
+		Long: "Serve the HTTP API and do the work behind it: expire holds, call gateways, take their notifications.\n" +
+			"SIGTERM or SIGINT ends it within 25 seconds and loses nothing; a second one ends it at once and loses nothing either.",
+		Args: cobra.NoArgs,
+	}
+	f := c.Flags()
+	f.StringVar(&s.db, "db", h.or("HOLDFAST_DB", defaultStore), "the `store`, sqlite:PATH; HOLDFAST_DB")
+	f.StringVar(&s.addr, "addr", h.or("HOLDFAST_ADDR", "127.0.0.1:8080"), "the `address` to listen on; HOLDFAST_ADDR")
+	f.BoolVar(&s.open, "open", false, "ask nobody for an API key; only on a loopback address")
+	f.StringSliceVar(&s.hosts, "host", nil, "a `name` under which the API may be called; may be repeated; none = any")
+	f.StringSliceVar(&s.returns, "return-url", nil, "an `origin` to which buyers may be sent back; may be repeated; none = any over https")
+	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic or pessimistic")
+	f.DurationVar(&s.core.HoldFor, "hold-for", 15*time.Minute, "how long an unpaid order holds its stock, unless its item says otherwise")
+	f.DurationVar(&s.core.PayFor, "pay-for", 15*time.Minute, "how long a payment attempt may take")
+	f.DurationVar(&s.core.Poll, "poll", 30*time.Second, "how often a gateway that sends nothing is asked")
+	f.BoolVar(&s.core.AllowUnsafeDurability, "allow-unsafe-durability", false, "run on a store that may lose what it acknowledged")
+	s.gateways = h.gatewayFlags(f)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if s.open && !loopback(s.addr) {
+			return usagef("--open is for a loopback address, and %s is none", s.addr)
+		}
+		return h.serve(c.Context(), s)
+	}
+	return c
+}
+
+func (h *host) serve(ctx context.Context, s *serving) error {
+	log := h.logger()
+	list, err := h.gateways(s.gateways)
+	if err != nil {
+		return err
+	}
+	if len(list) == 0 {
+		log.Warn("no gateway is configured: orders can be held, not paid")
+	}
+	s.core.Gateways, s.core.Logger = list, log
+	l, err := listen(ctx, s.addr)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	core, err := holdfast.Open(ctx, s.db, s.core)
+	if err != nil {
+		return err
+	}
+	return errors.Join(h.serveStore(ctx, s, core, l, log), closeStore(ctx, core))
+}
+
+func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfast, l net.Listener, log *slog.Logger) error {
+	keys, err := core.Keys(ctx)
+	if err != nil {
+		return err
+	}
+	api := httpapi.New(core, httpapi.Options{
+		Version: version().Version, Open: s.open, Hosts: s.hosts, ReturnURLs: s.returns, Logger: log,
+	})
+	if err := h.announce(s, l, len(keys) == 0 && !s.open); err != nil {
+		return err
+	}
+	defer log.Info("stopped")
+	return serveHTTP(ctx, l, httpapi.Server(api, log), func() {
+		log.Info("stopping", "within", requestsFor+closeFor)
+		api.Drain()
+	})
+}
+
+// announce says where everything is.
+func (h *host) announce(s *serving, l net.Listener, keyless bool) error {
+	url := address(l)
+	answer := struct {
+		API      string `json:"api"`
+		Docs     string `json:"docs"`
+		Webhooks string `json:"webhooks"`
+		Store    string `json:"store"`
+		Keyless  bool   `json:"keyless,omitempty"` // there is no API key yet
+	}{url + "/v1", url + "/docs", url + "/webhooks/", s.db, keyless}
+	return h.show(answer, func(w io.Writer) {
+		fmt.Fprintf(w, "API       %s\nDocs      %s\nWebhooks  %s{gateway}\nStore     %s\n", answer.API, answer.Docs, answer.Webhooks, answer.Store)
+		if keyless {
+			fmt.Fprintf(w, "There is no API key yet. Make one with: holdfast keys create --db %s --name first --scope admin\n", s.db)
+		}
+	})
+}

@@ -1,0 +1,197 @@
+package holdfast_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/holdfast-pay/holdfast/internal/pipeline"
+	"github.com/holdfast-pay/holdfast/internal/sqlstore"
+	"github.com/holdfast-pay/holdfast/ledger"
+	"github.com/holdfast-pay/holdfast/ledger/ledgertest"
+)
+
+// opener makes an empty store.
+type opener func(t *testing.T, clock func() time.Time) ledger.Store
+
+// stores are all databases with all their strategies; a new one is one row.
+func stores(t *testing.T) map[string]opener {
+	file := sqliteFile(t)
+	return map[string]opener{
+		"Memory":            func(_ *testing.T, clock func() time.Time) ledger.Store { return ledger.NewMemory(clock) },
+		"SQLiteConditional": sqlite(file, sqlstore.Conditional),
+		"SQLitePessimistic": sqlite(file, sqlstore.Pessimistic),
+		"SQLiteOptimistic":  sqlite(file, sqlstore.Optimistic),
+	}
+}
+
+// pipelines are all ways to put Appliers around a store; a new stage is one row.
+var pipelines = map[string]func(t *testing.T, store ledger.Applier) ledger.Applier{
+	"Direct": func(_ *testing.T, store ledger.Applier) ledger.Applier { return store },
+	"Batch":  batch,
+}
+
+// TestEveryStoreBehindEveryPipelineKeepsEveryRule is the promise of the whole:
+// the rules do not depend on how they are stored or how fast.
+func TestEveryStoreBehindEveryPipelineKeepsEveryRule(t *testing.T) {
+	for storeName, open := range stores(t) {
+		for pipeName, pipe := range pipelines {
+			t.Run(storeName+"/"+pipeName, func(t *testing.T) {
+				t.Parallel()
+				ledgertest.Run(t, func(t *testing.T, clock func() time.Time) ledger.Store {
+					store := open(t, clock)
+					return piped{pipe(t, store), store}
+				})
+			})
+		}
+	}
+}
+
+// TestNothingIsLostOrDoubledWhenTheStoreFails lets calls fail before or after
+// their effect at random, and asks again as every caller must.
+func TestNothingIsLostOrDoubledWhenTheStoreFails(t *testing.T) {
+	for name, open := range stores(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const units, buyers = 20, 60
+			store := open(t, time.Now)
+			pipe := batch(t, &faulty{Applier: store})
+			mustApply(t, store, ledger.Entry{ID: "restock", Ops: []ledger.Op{
+				ledger.Move(ledger.Posting{From: "@supplier", To: "stock", Asset: "sku:tee", Amount: units})}})
+			var sold atomic.Int64
+			var wg sync.WaitGroup
+			for i := range buyers {
+				wg.Go(func() {
+					if res := mustApply(t, pipe, purchase(i)); !res.Refused() {
+						sold.Add(1)
+					} else if res.Code != ledger.Insufficient {
+						t.Errorf("buyer %d: got %+v", i, res)
+					}
+				})
+			}
+			wg.Wait()
+			if sold.Load() != units {
+				t.Errorf("%d buyers were told that they have one of %d units", sold.Load(), units)
+			}
+			wantSold(t, store, units)
+		})
+	}
+}
+
+func purchase(i int) ledger.Entry {
+	id := fmt.Sprintf("order-%d", i)
+	return ledger.Entry{ID: id,
+		Ops:     []ledger.Op{ledger.Reserve(id, ledger.Posting{From: "stock", To: "sold", Asset: "sku:tee", Amount: 1}, 0, 0), ledger.Commit(id)},
+		Records: []ledger.Record{{Kind: "order", ID: id, Version: 1, State: "paid"}},
+		Events:  []ledger.Event{{Type: "order.paid", Subject: id}}}
+}
+
+// mustApply asks until the outcome is known.
+func mustApply(t *testing.T, a ledger.Applier, e ledger.Entry) ledger.Result {
+	const limit = 100 // times that one entry is applied
+	var err error
+	for range limit {
+		var results []ledger.Result
+		if results, err = a.Apply(t.Context(), e); err == nil {
+			return results[0]
+		}
+	}
+	t.Errorf("apply %q: %v", e.ID, err)
+	return ledger.Result{Code: "no answer"}
+}
+
+// wantSold asserts what the books say after units purchases: one line, posting,
+// order and event for each, and no promise broken.
+func wantSold(t *testing.T, store ledger.Store, units int64) {
+	t.Helper()
+	rep, err := ledger.Verify(t.Context(), store, nil)
+	if err != nil || !rep.OK() {
+		t.Errorf("verify: %+v, %v", rep.Problems, err)
+	}
+	if rep.Entries != units+1 || rep.Postings != units+1 || rep.Events != units || rep.Records != units || rep.Holds != units {
+		t.Errorf("got %+v, want %d of each, and one restock", rep, units)
+	}
+	rows, err := store.Balances(t.Context(), ledger.BalanceQuery{Account: "stock"})
+	if err != nil || len(rows) != 1 || rows[0].Posted != 0 || rows[0].Held != 0 {
+		t.Errorf("stock: got %+v, %v, want one empty balance", rows, err)
+	}
+}
+
+// faulty fails one call in four before it has an effect, and one in four after.
+type faulty struct {
+	ledger.Applier
+}
+
+var errLost = errors.New("the connection was lost")
+
+func (f *faulty) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Result, error) {
+	dice := rand.IntN(4)
+	if dice == 0 {
+		return nil, errLost
+	}
+	results, err := f.Applier.Apply(ctx, entries...)
+	if dice == 1 {
+		return nil, errLost
+	}
+	return results, err
+}
+
+// piped is a store that is written through a pipeline.
+type piped struct {
+	ledger.Applier
+	ledger.Reader
+}
+
+func batch(t *testing.T, inner ledger.Applier) ledger.Applier {
+	b := pipeline.NewBatch(inner, pipeline.BatchOptions{})
+	t.Cleanup(func() {
+		if err := b.Close(context.Background()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	return b
+}
+
+// sqliteFile makes an empty database once; each case copies it, which is much
+// faster than making it anew.
+func sqliteFile(t *testing.T) (path string) {
+	path = filepath.Join(t.TempDir(), "empty.db")
+	store, err := sqlstore.Open(t.Context(), "sqlite:"+path, sqlstore.Options{})
+	if err != nil {
+		t.Fatalf("make an empty database: %v", err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatalf("close the empty database: %v", err)
+	}
+	return path
+}
+
+func sqlite(empty string, s sqlstore.Strategy) opener {
+	return func(t *testing.T, clock func() time.Time) ledger.Store {
+		bytes, err := os.ReadFile(empty)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), "shop.db")
+		if err := os.WriteFile(path, bytes, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		store, err := sqlstore.Open(t.Context(), "sqlite:"+path, sqlstore.Options{Strategy: s, Clock: clock})
+		if err != nil {
+			t.Fatalf("open %s: %v", path, err)
+		}
+		t.Cleanup(func() {
+			if err := store.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		})
+		return store
+	}
+}

@@ -1,0 +1,118 @@
+package stripesim
+
+import (
+	"cmp"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+)
+
+const (
+	maxControlBody = 16 << 10 // bytes
+	maxShown       = 50       // rows of each table of the control page
+)
+
+// routeControl adds the control API. It asks for no key: a simulator is for
+// loopback. Other sites' pages are kept out by the routes' outer handler.
+func (s *Sim) routeControl(mux *http.ServeMux) {
+	mux.HandleFunc("GET /_sim/{$}", s.showControl)
+	mux.HandleFunc("GET /_sim/faults", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.dial()) })
+	mux.HandleFunc("PUT /_sim/faults", s.putFaults)
+	mux.HandleFunc("GET /_sim/books", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, s.Books()) })
+	act := func(do func(id string) error) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			if err := do(r.PathValue("id")); err != nil {
+				conflict(w, http.StatusConflict, err)
+				return
+			}
+			writeJSON(w, s.Books())
+		}
+	}
+	mux.HandleFunc("POST /_sim/pay/{id}", act(func(id string) error { return s.Pay(id) }))
+	mux.HandleFunc("POST /_sim/decline/{id}", act(s.Decline))
+	mux.HandleFunc("POST /_sim/refunds/{id}/fail", act(s.FailRefund))
+}
+
+func (s *Sim) dial() Faults {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.faults
+}
+
+func (s *Sim) putFaults(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxControlBody))
+	var f Faults
+	if err == nil {
+		err = json.Unmarshal(body, &f)
+	}
+	if err != nil {
+		conflict(w, http.StatusBadRequest, err)
+		return
+	}
+	s.SetFaults(f)
+	writeJSON(w, f)
+}
+
+func conflict(w http.ResponseWriter, status int, err error) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	w.Write(encode(object{"error": object{"message": err.Error()}}))
+}
+
+func writeJSON(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	// What is left of errors here is a caller that has gone.
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+// dialRow is one field of the dial on the control page.
+type dialRow struct {
+	Name, Kind string
+	Value      any
+}
+
+type sessionRow struct {
+	ID, Amount, Status, PaymentStatus string
+	Open                              bool
+}
+
+type paymentRow struct {
+	ID, Amount, Status string
+	Refunds            []refundRow
+}
+
+type refundRow struct{ ID, Amount, Status string }
+
+func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
+	lang, f, books := language(r), s.dial(), s.Books()
+	var dial []dialRow
+	for name, p := range f.probabilities() {
+		dial = append(dial, dialRow{name, "number", p})
+	}
+	for name, d := range f.durations() {
+		dial = append(dial, dialRow{name, "duration", d.String()})
+	}
+	slices.SortFunc(dial, func(a, b dialRow) int { return cmp.Compare(a.Name, b.Name) })
+	var sessions []sessionRow
+	for _, x := range latest(books.Sessions) {
+		sessions = append(sessions, sessionRow{x.ID, money(x.Amount, x.Currency), x.Status, x.PaymentStatus, x.Status == "open"})
+	}
+	var payments []paymentRow
+	for _, p := range latest(books.Payments) {
+		row := paymentRow{ID: p.ID, Amount: money(p.Amount, p.Currency), Status: p.Status}
+		for _, re := range p.Refunds {
+			row.Refunds = append(row.Refunds, refundRow{re.ID, money(re.Amount, p.Currency), re.Status})
+		}
+		payments = append(payments, row)
+	}
+	render(w, "sim.html", map[string]any{"Lang": lang, "T": maps.Clone(words[lang]), "Dial": dial, "Sessions": sessions, "Payments": payments})
+}
+
+// latest are the last rows, newest first.
+func latest[T any](rows []T) []T {
+	rows = slices.Clone(rows[max(0, len(rows)-maxShown):])
+	slices.Reverse(rows)
+	return rows
+}

@@ -1,0 +1,155 @@
+package holdfast
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base32"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-pay/holdfast/internal/pipeline"
+	"github.com/holdfast-pay/holdfast/internal/sqlstore"
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// Holdfast is an open store with its background work. Safe for concurrent use.
+type Holdfast struct {
+	o       Options
+	log     *slog.Logger
+	store   *sqlstore.Store
+	applier ledger.Applier
+	batch   *pipeline.Batch // nil when the preset has none
+	items   cache[Item]
+	auth    cache[APIKey]
+	bell    *bell
+	work    *background
+}
+
+// Open opens the store at url, e.g. "sqlite:shop.db", brings its schema up to
+// date, and starts the background work. It refuses a store that may lose what
+// it acknowledged (see Options.AllowUnsafeDurability).
+func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
+	o, err := o.complete()
+	if err != nil {
+		return nil, err
+	}
+	store, err := sqlstore.Open(ctx, url, sqlstore.Options{
+		Strategy: presets[o.Preset].strategy, Clock: o.Clock, AllowUnsafeDurability: o.AllowUnsafeDurability,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: open: %w", err)
+	}
+	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
+		items: cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		auth:  cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
+	}
+	if presets[o.Preset].batch {
+		h.batch = pipeline.NewBatch(store, pipeline.BatchOptions{})
+		h.applier = h.batch
+	}
+	h.work = newBackground(h)
+	if !o.Passive {
+		h.work.start()
+	}
+	return h, nil
+}
+
+// Close ends the background work, finishes what was accepted and closes the
+// store, in this order: nothing new is started, gateway calls under way may
+// answer, waiting entries are committed, and only then the store goes away.
+// ctx bounds the wait, not the safety: tasks are stored, so any moment is a
+// good one to stop.
+func (h *Holdfast) Close(ctx context.Context) error {
+	err := h.work.stop(ctx)
+	if h.batch != nil {
+		err = errors.Join(err, h.batch.Close(ctx))
+	}
+	return errors.Join(err, h.store.Close())
+}
+
+// Ledger is the read side of the store.
+func (h *Holdfast) Ledger() ledger.Reader { return h.store }
+
+// Health says how the store is.
+type Health struct {
+	Store        string `json:"store"`         // the kind of store
+	Durability   string `json:"durability"`    // "full", or what is weaker
+	Entries      int64  `json:"entries"`       // in the journal
+	TasksOverdue int    `json:"tasks_overdue"` // that should have run by now; at most one page
+	TasksStuck   int    `json:"tasks_stuck"`   // given up, for a person to look at; at most one page
+}
+
+// overdueAfter is how late a task may be before Health counts it.
+const overdueAfter = 30 * time.Second
+
+// Health asks the store; an error means that it does not answer.
+func (h *Holdfast) Health(ctx context.Context) (Health, error) {
+	head, err := h.store.Head(ctx)
+	if err != nil {
+		return Health{}, fmt.Errorf("holdfast: health: %w", err)
+	}
+	now, err := h.store.Now(ctx)
+	if err != nil {
+		return Health{}, fmt.Errorf("holdfast: health: %w", err)
+	}
+	late, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, State: taskReady, DueBy: now - overdueAfter.Milliseconds()})
+	if err != nil {
+		return Health{}, fmt.Errorf("holdfast: health: %w", err)
+	}
+	stuck, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, State: taskStuck})
+	if err != nil {
+		return Health{}, fmt.Errorf("holdfast: health: %w", err)
+	}
+	return Health{Store: "sqlite", Durability: h.store.Durability(), Entries: head.Seq, TasksOverdue: len(late), TasksStuck: len(stuck)}, nil
+}
+
+// MAC is a keyed digest of data under the store's own secret. Digests of
+// different purposes have nothing in common.
+func (h *Holdfast) MAC(purpose, data string) []byte {
+	m := hmac.New(sha256.New, h.store.Secret())
+	m.Write([]byte(purpose))
+	m.Write([]byte{0})
+	m.Write([]byte(data))
+	return m.Sum(nil)
+}
+
+// ClientSecret lets a buyer's page see, pay and cancel this one order. It is
+// computed, never stored.
+func (h *Holdfast) ClientSecret(order string) string {
+	return "hfs_" + letters(h.MAC("client secret", order))
+}
+
+// CheckClientSecret compares in constant time.
+func (h *Holdfast) CheckClientSecret(order, secret string) bool {
+	return hmac.Equal([]byte(h.ClientSecret(order)), []byte(secret))
+}
+
+// letters writes bytes in 0-9a-v: sorts as the bytes do, and every gateway,
+// URL and database takes it.
+func letters(b []byte) string {
+	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
+}
+
+// newID is unique and grows with time: random keys would scatter over a B-tree.
+func newID() (string, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return "", fmt.Errorf("holdfast: new id: %w", err)
+	}
+	return letters(id[:]), nil
+}
+
+// now is the store's time.
+func (h *Holdfast) now(ctx context.Context) (Time, error) {
+	now, err := h.store.Now(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("holdfast: store time: %w", err)
+	}
+	return Time(now), nil
+}

@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/holdfast-pay/holdfast"
+)
+
+type orderBody struct {
+	Lines       []lineBody      `json:"lines" minItems:"1" maxItems:"100"`
+	Customer    string          `json:"customer,omitempty"`
+	Reference   string          `json:"reference,omitempty" doc:"The shop's own number; unique"`
+	Currency    string          `json:"currency,omitempty" doc:"Absent = that of the items; otherwise it must be theirs"`
+	HoldSeconds *int64          `json:"hold_seconds,omitempty" minimum:"30" maximum:"86400"`
+	Metadata    map[string]text `json:"metadata,omitempty"`
+}
+
+type lineBody struct {
+	SKU      string `json:"sku"`
+	Quantity int64  `json:"quantity" minimum:"1" maximum:"9007199254740991"`
+}
+
+func (b *orderBody) missing() (fields []string) {
+	if len(b.Lines) == 0 {
+		return []string{"/lines"}
+	}
+	for i := range b.Lines {
+		if b.Lines[i].SKU == "" {
+			fields = append(fields, fmt.Sprintf("/lines/%d/sku", i))
+		}
+		if b.Lines[i].Quantity == 0 {
+			fields = append(fields, fmt.Sprintf("/lines/%d/quantity", i))
+		}
+	}
+	return fields
+}
+
+// placed is a new order with what the buyer's page needs.
+type placed struct {
+	holdfast.Order
+	ClientSecret string        `json:"client_secret" doc:"Lets the buyer's page see, pay and cancel this order: send it as Client-Secret"`
+	ServerTime   holdfast.Time `json:"server_time" doc:"When expires_at was fixed: count down from here"`
+}
+
+func (a *API) orders() {
+	handle(a, route{
+		method: http.MethodPost, path: "/v1/orders", name: "placeOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
+		summary: "Place an order", about: "Holds the stock of every line, or of none.", status: http.StatusCreated,
+	}, placeOrder)
+	handle(a, route{
+		method: http.MethodGet, path: "/v1/orders", name: "listOrders", tag: "Orders", scope: holdfast.ScopeRead,
+		summary: "List orders, newest first",
+		query: append(pageQuery(),
+			&huma.Param{Name: "state", In: "query", Schema: enumSchema(orderStates...)},
+			&huma.Param{Name: "customer", In: "query", Schema: stringSchema()},
+			&huma.Param{Name: "reference", In: "query", Schema: stringSchema()},
+			&huma.Param{Name: "sort", In: "query", Schema: enumSchema("newest")}),
+	}, listOrders)
+	handle(a, route{
+		method: http.MethodGet, path: "/v1/orders/{id}", name: "getOrder", tag: "Orders", scope: holdfast.ScopeRead, order: itself,
+		summary: "Read an order with its payments, refunds and tasks", about: "A buyer sees neither tasks nor metadata.",
+	}, func(ctx context.Context, c *call, _ *none) (holdfast.OrderDetail, error) {
+		d, err := a.core.Detail(ctx, c.id("id"))
+		if c.who.buyer {
+			d.Tasks, d.Metadata = nil, nil
+		}
+		d.Payments, d.RefundList, d.Tasks = list(d.Payments), list(d.RefundList), list(d.Tasks)
+		return d, err
+	})
+	handle(a, route{
+		method: http.MethodPost, path: "/v1/orders/{id}/cancel", name: "cancelOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true, order: itself,
+		summary: "Cancel an unpaid order", about: "202: an open payment is being closed first; the order is cancelled when that is certain.", also: []int{http.StatusAccepted},
+	}, func(ctx context.Context, c *call, _ *none) (holdfast.Order, error) {
+		o, err := a.core.Cancel(ctx, c.key, c.id("id"))
+		if o.Value.State == "closing" {
+			c.status = http.StatusAccepted
+		}
+		return forBuyer(c, answered(c, o)), err
+	})
+	handle(a, route{
+		method: http.MethodPost, path: "/v1/orders/{id}/fulfil", name: "fulfilOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
+		summary: "Say that the goods were handed over",
+	}, func(ctx context.Context, c *call, _ *none) (holdfast.Order, error) {
+		o, err := a.core.Fulfil(ctx, c.key, c.id("id"))
+		return answered(c, o), err
+	})
+}
+
+// orderStates are what ?state= may ask for.
+var orderStates = []string{"held", "paying", "closing", "expired", "cancelled", "paid", "fulfilled", "partly_refunded", "refunding", "refunded"}
+
+// itself is the order behind an order's id.
+func itself(_ context.Context, _ *holdfast.Holdfast, id string) (string, error) { return id, nil }
+
+func forBuyer(c *call, o holdfast.Order) holdfast.Order {
+	if c.who.buyer {
+		o.Metadata = nil
+	}
+	return o
+}
+
+func isNotFound(err error) bool {
+	var no *holdfast.Rejection
+	return errors.As(err, &no) && no.Code == holdfast.CodeNotFound
+}
+
+func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
+	hold, err := holdFor(b.HoldSeconds)
+	if err != nil {
+		return placed{}, err
+	}
+	in := holdfast.OrderInput{
+		Lines: make([]holdfast.LineInput, len(b.Lines)), Customer: b.Customer, Reference: b.Reference,
+		Currency: b.Currency, HoldFor: hold, Metadata: plain(b.Metadata),
+	}
+	for i, l := range b.Lines {
+		in.Lines[i] = holdfast.LineInput(l)
+	}
+	o, err := c.api.core.Place(ctx, c.key, in)
+	if err != nil {
+		return placed{}, err
+	}
+	order := answered(c, o)
+	// All of it follows from the stored order, so that a replay is the same to the byte.
+	return placed{Order: order, ClientSecret: c.api.core.ClientSecret(order.ID), ServerTime: order.CreatedAt}, nil
+}
+
+func listOrders(ctx context.Context, c *call, _ *none) (page[holdfast.Order], error) {
+	limit, err := c.limit()
+	if err != nil {
+		return page[holdfast.Order]{}, err
+	}
+	after, err := c.after()
+	if err != nil {
+		return page[holdfast.Order]{}, err
+	}
+	rows, err := c.api.core.Orders(ctx, holdfast.OrderFilter{
+		State: holdfast.State(c.query.Get("state")), Customer: c.query.Get("customer"),
+		Reference: c.query.Get("reference"), After: after, Limit: limit + 1,
+	})
+	if err != nil {
+		return page[holdfast.Order]{}, err
+	}
+	return paged(c, rows, limit, func(o holdfast.Order) string { return o.ID }), nil
+}

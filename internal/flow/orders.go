@@ -1,0 +1,253 @@
+package flow
+
+import (
+	"slices"
+
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// orderRows is the order's machine. Facts without a row change nothing;
+// commands without one are refused.
+var orderRows = []row{
+	{Held, Pay, Paying, nil, startAttempt},
+	{Held, Cancel, Cancelled, nil, voidHolds},
+	{Held, Due, Expired, overdue, expireHolds},
+	{Held, money, Paid, nil, deliverVersusPayment},
+
+	{Paying, Pay, Paying, nil, sameAttempt},
+	{Paying, Cancel, Closing, nil, closeToCancel},
+	{Paying, Due, Closing, overdue, closeAttempt},
+	{Paying, noMoney, Held, nil, forgetAttempt},
+	{Paying, money, Paid, nil, deliverVersusPayment},
+
+	{Closing, Cancel, Closing, nil, rememberCancel},
+	{Closing, noMoney, Cancelled, cancelling, voidHolds},
+	{Closing, noMoney, Expired, nil, expireHolds},
+	{Closing, money, Paid, nil, deliverVersusPayment},
+	{Closing, GiveUp, Cancelled, cancelledBeyondCap, voidHolds},
+	{Closing, GiveUp, Expired, beyondCap, expireHolds},
+
+	{Expired, money, Paid, goodsMayBeTaken, takeAgain},
+	{Expired, money, Refunding, nil, repayAll},
+	{Cancelled, Cancel, Cancelled, nil, nothing},
+	{Cancelled, money, Refunding, nil, repayAll},
+
+	{Paid, Fulfil, Fulfilled, nil, handOver},
+	{Paid, Repaid, Paid, surplusIsDue, repayAgain},
+	{Paid, Repaid, Paid, nil, startRefund},
+	{Paid, moneyBack, Refunded, isRest, bookRefund},
+	{Paid, moneyBack, PartlyRefunded, nil, bookRefund},
+	{Paid, moneyStays, Paid, nil, unbookRefund},
+	{Paid, moneyAgain, Paid, nil, reverseRefund},
+	{Paid, money, Paid, nil, repaySurplus},
+
+	{Fulfilled, Repaid, Fulfilled, surplusIsDue, repayAgain},
+	{Fulfilled, Repaid, Fulfilled, nil, startRefund},
+	{Fulfilled, moneyBack, Refunded, isRest, bookRefund},
+	{Fulfilled, moneyBack, PartlyRefunded, nil, bookRefund},
+	{Fulfilled, moneyStays, Fulfilled, nil, unbookRefund},
+	{Fulfilled, moneyAgain, Fulfilled, nil, reverseRefund},
+	{Fulfilled, money, Fulfilled, nil, repaySurplus},
+
+	{PartlyRefunded, Fulfil, PartlyRefunded, nil, handOver},
+	{PartlyRefunded, Repaid, PartlyRefunded, surplusIsDue, repayAgain},
+	{PartlyRefunded, Repaid, PartlyRefunded, nil, startRefund},
+	{PartlyRefunded, moneyBack, Refunded, isRest, bookRefund},
+	{PartlyRefunded, moneyBack, PartlyRefunded, nil, bookRefund},
+	{PartlyRefunded, moneyStays, PartlyRefunded, nil, unbookRefund},
+	{PartlyRefunded, moneyAgain, Fulfilled, lastOfFulfilled, reverseRefund},
+	{PartlyRefunded, moneyAgain, Paid, lastRefund, reverseRefund},
+	{PartlyRefunded, moneyAgain, PartlyRefunded, nil, reverseRefund},
+	{PartlyRefunded, money, PartlyRefunded, nil, repaySurplus},
+
+	{Refunding, Repaid, Refunding, nil, repayAgain},
+	{Refunding, moneyBack, Refunded, allIsRepaid, nothing},
+	{Refunding, money, Refunding, nil, repaySurplus},
+
+	{Refunded, Repaid, Refunded, surplusIsDue, repayAgain},
+	{Refunded, moneyAgain, Refunding, boughtNothing, nothing},
+	{Refunded, moneyAgain, Fulfilled, lastOfFulfilled, reverseRefund},
+	{Refunded, moneyAgain, Paid, lastRefund, reverseRefund},
+	{Refunded, moneyAgain, PartlyRefunded, nil, reverseRefund},
+	{Refunded, money, Refunding, boughtNothing, repaySurplus},
+	{Refunded, money, Refunded, nil, repaySurplus},
+}
+
+var nothing = action{"", func(*work) *Refusal { return nil }}
+
+var cancelling = &guard{"a cancel was asked for", func(w *work) bool { return w.Case.Order.Cancelling }}
+
+var overdue = &guard{"the deadline has passed", func(w *work) bool { return w.now >= w.Case.Order.ExpiresAt }}
+
+var beyondCap = &guard{"the cap has passed", func(w *work) bool { return w.now >= w.Case.Order.CapAt }}
+
+var cancelledBeyondCap = &guard{"the cap has passed and a cancel was asked for", func(w *work) bool {
+	return beyondCap.test(w) && cancelling.test(w)
+}}
+
+var isRest = &guard{"nothing is left to refund", func(w *work) bool {
+	o := w.Case.Order
+	return o.Refunded+w.refund.Amount == o.Paid
+}}
+
+var lastRefund = &guard{"no refund is left", func(w *work) bool {
+	return w.Case.Order.Refunded == w.refund.Amount
+}}
+
+var lastOfFulfilled = &guard{"no refund is left, and it was fulfilled", func(w *work) bool {
+	return lastRefund.test(w) && w.Case.Order.FulfilledAt != 0
+}}
+
+var boughtNothing = &guard{"the money bought no goods", func(w *work) bool {
+	return w.Case.Order.PaidAt == 0
+}}
+
+var surplusIsDue = &guard{"money that bought no goods could not be repaid yet", func(w *work) bool {
+	return w.unpaid() != nil
+}}
+
+var allIsRepaid = &guard{"no other money is due to the buyer", func(w *work) bool {
+	return w.unpaid() == nil && !slices.ContainsFunc(w.Case.Refunds, func(r Refund) bool {
+		return r.State == RefundRequested || r.State == RefundAccepted
+	})
+}}
+
+var goodsMayBeTaken = &guard{"the late policy of every line allows it", func(w *work) bool {
+	return !slices.ContainsFunc(w.Case.Order.Lines, func(l Line) bool { return w.late(l) == Repay })
+}}
+
+// late is the policy that the line's late money has come to.
+func (w *work) late(l Line) Late {
+	if n := w.ev.Short[l.SKU]; n < len(l.Late) {
+		return l.Late[n]
+	}
+	return Repay
+}
+
+func (w *work) eachHold(op func(hold string) ledger.Op) {
+	for i := range w.Case.Order.Lines {
+		w.op(op(HoldID(w.Case.Order.ID, i)))
+	}
+}
+
+var voidHolds = action{"release the stock", func(w *work) *Refusal {
+	w.eachHold(ledger.Void)
+	return nil
+}}
+
+var expireHolds = action{"release the stock", func(w *work) *Refusal {
+	w.eachHold(ledger.Expire)
+	return nil
+}}
+
+var startAttempt = action{"extend the hold to the attempt's deadline; ask the gateway to open a payment", func(w *work) *Refusal {
+	o := &w.Case.Order
+	if o.Attempts == MaxAttempts {
+		return &Refusal{InvalidState, "no further attempts to pay"}
+	}
+	until := min(w.now.Add(w.ev.PayFor), o.CapAt)
+	if until <= w.now {
+		return &Refusal{InvalidState, "the stock can't be held any longer"}
+	}
+	o.Attempts++
+	o.ExpiresAt = max(o.ExpiresAt, until)
+	w.eachHold(func(h string) ledger.Op { return ledger.Extend(h, int64(o.ExpiresAt)) })
+	w.Case.Payments = append(w.Case.Payments, Payment{
+		ID: PaymentID(o.ID, o.Attempts), Order: o.ID, State: Requested, Gateway: w.ev.Gateway, Method: w.ev.Method,
+		Amount: o.Total, Currency: o.Currency, Description: w.ev.Description, ReturnURL: w.ev.ReturnURL,
+		CreatedAt: w.now, ExpiresAt: until,
+	})
+	w.payment = &w.Case.Payments[len(w.Case.Payments)-1]
+	w.touchPayment()
+	o.Payment = w.payment.ID
+	w.task(w.payment.ID, w.payment.Gateway, DoCreate, w.now)
+	return nil
+}}
+
+// sameAttempt answers a second click under another key with the attempt that
+// is open, and refuses a second way to pay while the first may bring money.
+var sameAttempt = action{"the open attempt is the answer", func(w *work) *Refusal {
+	p := w.findPayment(w.Case.Order.Payment)
+	if p != nil && p.Gateway == w.ev.Gateway && p.Method == w.ev.Method {
+		return nil
+	}
+	return &Refusal{AttemptOpen, "another attempt to pay is open; cancel the order or wait until it ends"}
+}}
+
+var closeAttempt = action{"ask the gateway to close the payment", func(w *work) *Refusal {
+	w.payment = w.findPayment(w.Case.Order.Payment)
+	return w.stepPayment(close_)
+}}
+
+var closeToCancel = action{"ask the gateway to close the payment", func(w *work) *Refusal {
+	w.Case.Order.Cancelling = true
+	return closeAttempt.do(w)
+}}
+
+var rememberCancel = action{"", func(w *work) *Refusal {
+	if !w.Case.Order.Cancelling {
+		w.Case.Order.Cancelling = true
+		w.touchOrder()
+	}
+	return nil
+}}
+
+var forgetAttempt = action{"another attempt may start", func(w *work) *Refusal {
+	w.Case.Order.Payment = ""
+	return nil
+}}
+
+// deliverVersusPayment is why goods and money are in one ledger: both move, or neither.
+var deliverVersusPayment = action{"commit the stock; book the money", func(w *work) *Refusal {
+	w.eachHold(ledger.Commit)
+	w.bookSale()
+	return nil
+}}
+
+var takeAgain = action{"take the stock again, or backorder budget; book the money", func(w *work) *Refusal {
+	for i, l := range w.Case.Order.Lines {
+		from := Stock
+		if w.late(l) == Backorder {
+			from = Reserve
+			w.Case.Order.Lines[i].Backordered = true
+		}
+		w.move(from, Sold, Pieces(l.SKU), l.Quantity)
+	}
+	w.bookSale()
+	return nil
+}}
+
+func (w *work) bookSale() {
+	o := &w.Case.Order
+	o.Paid, o.PaidAt, o.Payment = o.Total, w.now, w.payment.ID
+	w.move(Clearing(w.payment.Gateway), Revenue, ledger.Asset(o.Currency), o.Total)
+	w.closeOthers()
+}
+
+// closeOthers closes what else could still bring money for an order that has it.
+func (w *work) closeOthers() {
+	paid := w.payment
+	for i := range w.Case.Payments {
+		if p := &w.Case.Payments[i]; p.ID != paid.ID && (p.State == Requested || p.State == Open) {
+			w.task(p.ID, p.Gateway, DoClose, w.now)
+		}
+	}
+}
+
+var handOver = action{"the goods leave", func(w *work) *Refusal {
+	o := &w.Case.Order
+	if o.FulfilledAt != 0 {
+		return &Refusal{InvalidState, "the goods have left before"}
+	}
+	o.FulfilledAt = w.now
+	w.touchOrder()
+	for _, l := range o.Lines {
+		if n := l.Quantity - l.Restocked; n > 0 {
+			w.move(Sold, Delivered, Pieces(l.SKU), n)
+		}
+	}
+	if o.State == PartlyRefunded {
+		w.publish("order.fulfilled", nil)
+	}
+	return nil
+}}

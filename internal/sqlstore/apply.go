@@ -1,0 +1,105 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// Limits of a write.
+const (
+	MaxBatch = 512 // entries that one transaction decides
+
+	maxTries     = 8                    // decisions of one batch
+	retryPause   = 2 * time.Millisecond // before the second try; it grows by as much each time
+	batchTimeout = 30 * time.Second     // for all tries of one batch
+)
+
+// errConflict says that a row was not as it had been read.
+var errConflict = errors.New("a row changed meanwhile")
+
+// errCommit says that the answer to a commit was lost or was an error: the
+// transaction may or may not have happened.
+var errCommit = errors.New("commit")
+
+// Apply implements ledger.Applier. Up to MaxBatch entries are decided in one
+// transaction and become durable together; a longer list takes several.
+func (s *Store) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Result, error) {
+	results := make([]ledger.Result, 0, len(entries))
+	for batch := range slices.Chunk(entries, MaxBatch) {
+		decided, err := s.applyBatch(ctx, batch)
+		if err != nil {
+			return nil, fmt.Errorf("sqlstore: apply %d entries from %q on, outcome unknown: %w", len(batch), batch[0].ID, err)
+		}
+		results = append(results, decided...)
+	}
+	return results, nil
+}
+
+// applyBatch decides until a decision could be written. After a commit with an
+// unknown outcome it decides again like after any conflict: what did happen is
+// then found under its entry id and is not done twice.
+func (s *Store) applyBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
+	defer cancel()
+	for try := 1; ; try++ {
+		results, err := s.tryBatch(ctx, entries)
+		if err == nil {
+			return results, nil
+		}
+		if try == maxTries || !(errors.Is(err, errConflict) || errors.Is(err, errCommit) || s.dialect.again(err)) {
+			return nil, fmt.Errorf("try %d: %w", try, err)
+		}
+		if pause(ctx, time.Duration(try)*retryPause) != nil {
+			return nil, fmt.Errorf("try %d: %w", try, err)
+		}
+	}
+}
+
+// pause waits for half of d to d, so that two writers in each other's way part.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d/2 + rand.N(d/2))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// tryBatch decides in one transaction. Whatever goes wrong in it ends it.
+func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
+	sqlTx, err := s.conns.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer sqlTx.Rollback() // after Commit it does nothing
+	t := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
+	state, err := t.load(ctx, entries)
+	if err != nil {
+		return nil, fmt.Errorf("load: %w", err)
+	}
+	now := s.now(t.head)
+	results := make([]ledger.Result, len(entries))
+	for i, e := range entries {
+		results[i] = state.Decide(e, now)
+	}
+	changes := state.Changes()
+	if len(changes.Lines) == 0 {
+		return results, nil
+	}
+	if err := t.write(ctx, changes); err != nil {
+		return nil, fmt.Errorf("write: %w", err)
+	}
+	if err := s.commit(sqlTx); err != nil {
+		return nil, fmt.Errorf("%w: %w", errCommit, err)
+	}
+	return results, nil
+}

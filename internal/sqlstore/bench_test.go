@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// callers is how many orders wait at a time.
+const callers = 64
+
+// order is what a checkout writes when it holds stock: one hold, one record of
+// 600 bytes, one event, under a random key.
+func order() ledger.Entry {
+	id := uuid.Must(uuid.NewV7()).String()
+	body, _ := json.Marshal(map[string]string{"id": id, "filler": strings.Repeat("x", 540)})
+	return ledger.Entry{
+		ID:      "order:" + uuid.NewString(),
+		Ops:     []ledger.Op{ledger.Reserve(id, tee("shop", "@sold", 1), 1, 0)},
+		Records: []ledger.Record{{Kind: "order", ID: id, Version: 1, State: "held", Due: 1, Body: body}},
+		Events:  []ledger.Event{{Type: "order.held", Subject: id, Body: body[:0]}},
+	}
+}
+
+func benchmarkStore(b *testing.B) *Store {
+	s, err := Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "shop.db"), Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { s.Close() })
+	if _, err := s.Apply(context.Background(), stock("stock", 1<<40)); err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// BenchmarkDirect: each of the callers applies its own entry.
+func BenchmarkDirect(b *testing.B) {
+	s := benchmarkStore(b)
+	entries := make([]ledger.Entry, b.N)
+	for i := range entries {
+		entries[i] = order()
+	}
+	b.ResetTimer()
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			for n := i; n < b.N; n += callers {
+				if res, err := s.Apply(context.Background(), entries[n]); err != nil || res[0].Refused() {
+					b.Errorf("got %+v, %v", res, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "entries/s")
+}
+
+// BenchmarkBatched: the entries of all callers are applied in one call.
+func BenchmarkBatched(b *testing.B) {
+	for _, n := range []int{callers, MaxBatch} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			s := benchmarkStore(b)
+			entries := make([]ledger.Entry, b.N*n)
+			for i := range entries {
+				entries[i] = order()
+			}
+			b.ResetTimer()
+			for i := range b.N {
+				if _, err := s.Apply(context.Background(), entries[i*n:(i+1)*n]...); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N*n)/b.Elapsed().Seconds(), "entries/s")
+		})
+	}
+}

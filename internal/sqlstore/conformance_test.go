@@ -1,0 +1,21 @@
+package sqlstore
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/holdfast-pay/holdfast/ledger"
+	"github.com/holdfast-pay/holdfast/ledger/ledgertest"
+)
+
+func TestSQLiteIsALedgerUnderEveryStrategy(t *testing.T) {
+	for _, strategy := range everyStrategy {
+		t.Run(string(strategy), func(t *testing.T) {
+			ledgertest.Run(t, func(t *testing.T, clock func() time.Time) ledger.Store {
+				path := filepath.Join(t.TempDir(), "shop.db")
+				return openAt(t, path, Options{Strategy: strategy, Clock: clock})
+			})
+		})
+	}
+}

@@ -1,0 +1,63 @@
+package sqlstore
+
+import "github.com/holdfast-pay/holdfast/ledger"
+
+// Strategy is how a balance is guarded between reading and writing it. All
+// three end in the same entries; they differ in who waits and who tries again.
+type Strategy string
+
+const (
+	// Conditional adds the change and lets the statement refuse to go below
+	// zero. It is right whoever else wrote the row.
+	Conditional Strategy = "conditional"
+	// Pessimistic locks the row when it is read, so that writing it cannot fail.
+	Pessimistic Strategy = "pessimistic"
+	// Optimistic writes the row only if its version is still the one that was
+	// read. One conflict sends the whole batch back to the start: the worst
+	// strategy for a hot balance.
+	Optimistic Strategy = "optimistic"
+)
+
+// strategy is what a Strategy does: whether balances are read under a lock,
+// and the statement that writes one change. That it changes no row means that
+// the row is not as it was read: everything is decided again.
+type strategy struct {
+	lock   bool
+	update string
+	args   func(to []any, c ledger.BalanceChange) []any
+}
+
+func strategyOf(s Strategy) (strategy, bool) {
+	switch s {
+	case Conditional, "":
+		return strategy{
+			update: `UPDATE balances SET posted = posted + ?, held = held + ?, version = version + ?
+				WHERE account = ? AND asset = ? AND (external = 1 OR posted - held + ? >= 0)`,
+			args: func(to []any, c ledger.BalanceChange) []any {
+				posted, held := c.After.Posted-c.Before.Posted, c.After.Held-c.Before.Held
+				return append(to, posted, held, c.After.Version-c.Before.Version,
+					string(c.After.Account), string(c.After.Asset), posted-held)
+			},
+		}, true
+	case Pessimistic:
+		return strategy{
+			lock:   true,
+			update: `UPDATE balances SET posted = ?, held = ?, version = ? WHERE account = ? AND asset = ?`,
+			args: func(to []any, c ledger.BalanceChange) []any {
+				return append(to, c.After.Posted, c.After.Held, c.After.Version,
+					string(c.After.Account), string(c.After.Asset))
+			},
+		}, true
+	case Optimistic:
+		return strategy{
+			update: `UPDATE balances SET posted = ?, held = ?, version = ?
+				WHERE account = ? AND asset = ? AND version = ?`,
+			args: func(to []any, c ledger.BalanceChange) []any {
+				return append(to, c.After.Posted, c.After.Held, c.After.Version,
+					string(c.After.Account), string(c.After.Asset), c.Before.Version)
+			},
+		}, true
+	default:
+		return strategy{}, false
+	}
+}

@@ -1,0 +1,260 @@
+package holdfast
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-pay/holdfast/internal/flow"
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// OrderInput is what a buyer wants.
+type OrderInput struct {
+	Lines     []LineInput       // 1..MaxLines
+	Customer  string            // [A-Za-z0-9_-]{1,64}; "" = unknown
+	Reference string            // the shop's own number, same form, unique; "" = none
+	Currency  string            // "" = that of the items; otherwise it must be theirs
+	HoldFor   time.Duration     // whole seconds, MinHold..MaxHold; 0 = the shortest of the items'
+	Metadata  map[string]string // at most MaxMetadata; values of at most MaxText characters
+}
+
+// LineInput is one line; lines of one SKU are summed.
+type LineInput struct {
+	SKU      string
+	Quantity int64 // pieces, 1..ledger.MaxAmount
+}
+
+const kindReference = "reference" // of the record that makes Order.Reference unique
+
+// Place holds the stock of a new order, all of it or none.
+func (h *Holdfast) Place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
+	a, err := h.place(ctx, key, in)
+	var r *Rejection
+	if errors.As(err, &r) && r.Code != CodeKeyReused {
+		// What is refused now may have been accepted before, under this key.
+		if old, ok, err := replayed[Order](ctx, h, key); ok || err != nil {
+			return old, err
+		}
+	}
+	return a, err
+}
+
+func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
+	order, err := h.newOrder(ctx, in)
+	if err != nil {
+		return Answer[Order]{}, err
+	}
+	ch, refusal := flow.Place(order)
+	if refusal != nil {
+		return Answer[Order]{}, &Rejection{Code: refusal.Code, Detail: refusal.Detail}
+	}
+	order = ch.Case.Order
+	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Ops: ch.Ops, Records: ch.Records(), Events: ch.Events}
+	if e.ID == "" {
+		e.ID = order.ID
+	}
+	if e.Reply, err = json.Marshal(order); err != nil {
+		return Answer[Order]{}, fmt.Errorf("holdfast: place order: %w", err)
+	}
+	if order.Reference != "" {
+		e.Records = append(e.Records, ledger.Record{Kind: kindReference, ID: order.Reference, Version: 1, Ref: order.ID})
+	}
+	res, err := h.apply(ctx, e)
+	if err == nil && res.Code == ledger.Insufficient {
+		// What is overdue may be taken before the sweeper comes to it.
+		if n, serr := h.work.sweepOrders(ctx); serr == nil && n > 0 {
+			res, err = h.apply(ctx, e)
+		}
+	}
+	if err != nil {
+		return Answer[Order]{}, err
+	}
+	switch {
+	case res.Replayed:
+		return answer[Order](res.Reply, true)
+	case res.Code == ledger.OK:
+		return Answer[Order]{Value: order}, nil
+	case res.Code == ledger.Insufficient:
+		sku, _ := skuOf(res.Key)
+		return Answer[Order]{}, &Rejection{Code: CodeSoldOut, SKU: sku, Available: res.Available,
+			Detail: fmt.Sprintf("%s has %d available", sku, res.Available)}
+	case res.Code == ledger.Stale && res.Record.Kind == kindReference:
+		return Answer[Order]{}, reject(CodeOrderExists, "there is an order with reference %s", order.Reference)
+	case res.Code == ledger.Overflow:
+		return Answer[Order]{}, reject(CodeTotalOverflow, "the quantities are too large")
+	}
+	return Answer[Order]{}, fmt.Errorf("holdfast: place order: the ledger refused: %s %s", res.Code, res.Detail)
+}
+
+// newOrder checks what the buyer wants and looks up names, prices and policies.
+func (h *Holdfast) newOrder(ctx context.Context, in OrderInput) (Order, error) {
+	if err := in.check(); err != nil {
+		return Order{}, err
+	}
+	o := Order{Customer: in.Customer, Reference: in.Reference, Currency: in.Currency, Metadata: in.Metadata}
+	holdFor := time.Duration(0)
+	for _, l := range in.Lines {
+		if n := slices.IndexFunc(o.Lines, func(m Line) bool { return m.SKU == l.SKU }); n >= 0 {
+			if o.Lines[n].Quantity += l.Quantity; o.Lines[n].Quantity > ledger.MaxAmount {
+				return o, &Rejection{Code: CodeAmountRange, SKU: l.SKU, Detail: "quantity: too many pieces"}
+			}
+			continue
+		}
+		item, err := h.item(ctx, l.SKU)
+		var r *Rejection
+		if errors.As(err, &r) {
+			return o, &Rejection{Code: CodeSKUUnknown, SKU: l.SKU, Detail: "there is no item " + l.SKU}
+		}
+		if err != nil {
+			return o, err
+		}
+		if o.Currency == "" {
+			o.Currency = item.Currency
+		}
+		if o.Currency != item.Currency {
+			return o, &Rejection{Code: CodeCurrencyMismatch, SKU: l.SKU, Detail: fmt.Sprintf("%s is priced in %s", l.SKU, item.Currency)}
+		}
+		if d := time.Duration(item.HoldFor) * time.Second; d > 0 && (holdFor == 0 || d < holdFor) {
+			holdFor = d
+		}
+		o.Lines = append(o.Lines, Line{SKU: l.SKU, Name: item.Name, Quantity: l.Quantity, Price: item.Price, Late: item.Late})
+	}
+	if in.HoldFor > 0 {
+		holdFor = in.HoldFor
+	}
+	if holdFor == 0 {
+		holdFor = h.o.HoldFor
+	}
+	now, err := h.now(ctx)
+	if err != nil {
+		return o, err
+	}
+	o.CreatedAt, o.ExpiresAt = now, now.Add(holdFor)
+	o.CapAt = now.Add(max(h.o.Pin, holdFor))
+	o.ID, err = newID()
+	return o, err
+}
+
+func (in OrderInput) check() error {
+	if len(in.Lines) == 0 {
+		return reject(CodeInvalidField, "lines: at least one")
+	}
+	if len(in.Lines) > MaxLines {
+		return reject(CodeTooManyItems, "lines: at most %d", MaxLines)
+	}
+	for _, l := range in.Lines {
+		if !idForm.MatchString(l.SKU) {
+			return reject(CodeInvalidID, "sku: 1 to 64 of A-Z a-z 0-9 _ -")
+		}
+		if l.Quantity < 1 || l.Quantity > ledger.MaxAmount {
+			return &Rejection{Code: CodeAmountRange, SKU: l.SKU, Detail: fmt.Sprintf("quantity: 1 to %d pieces", int64(ledger.MaxAmount))}
+		}
+	}
+	if in.Customer != "" && !idForm.MatchString(in.Customer) {
+		return reject(CodeInvalidID, "customer: 1 to 64 of A-Z a-z 0-9 _ -")
+	}
+	if in.Reference != "" && !idForm.MatchString(in.Reference) {
+		return reject(CodeInvalidID, "reference: 1 to 64 of A-Z a-z 0-9 _ -")
+	}
+	if in.HoldFor != 0 && !holdInRange(in.HoldFor) {
+		return reject(CodeHoldRange, "hold: %v to %v, whole seconds", MinHold, MaxHold)
+	}
+	if len(in.Metadata) > MaxMetadata {
+		return reject(CodeInvalidField, "metadata: at most %d keys", MaxMetadata)
+	}
+	for k, v := range in.Metadata {
+		if !idForm.MatchString(k) || !text(v) {
+			return reject(CodeInvalidField, "metadata: keys of A-Z a-z 0-9 _ -, values of at most %d characters", MaxText)
+		}
+	}
+	return nil
+}
+
+// Order finds one order.
+func (h *Holdfast) Order(ctx context.Context, id string) (Order, error) {
+	return document[Order](ctx, h, flow.KindOrder, id)
+}
+
+// OrderDetail is an order with everything that belongs to it.
+type OrderDetail struct {
+	Order
+	Payments   []Payment `json:"payments"`
+	RefundList []Refund  `json:"refund_list"`
+	Tasks      []Task    `json:"tasks"`
+}
+
+// Detail finds one order with its payments, refunds and tasks.
+func (h *Holdfast) Detail(ctx context.Context, id string) (OrderDetail, error) {
+	c, err := h.load(ctx, id)
+	return OrderDetail{c.Order, c.Payments, c.Refunds, c.Tasks}, err
+}
+
+// OrderFilter says which orders to list.
+type OrderFilter struct {
+	State     State  // "" = all
+	Customer  string // "" = all
+	Reference string // "" = all
+	After     string // the id of the last one seen; "" = from the newest
+	Limit     int    // 0 = ledger.MaxPage
+}
+
+// Orders lists orders, newest first.
+func (h *Holdfast) Orders(ctx context.Context, f OrderFilter) ([]Order, error) {
+	q := ledger.RecordQuery{Kind: flow.KindOrder, State: string(f.State), Ref: f.Reference, Desc: true, Limit: f.Limit}
+	if f.Customer != "" {
+		q.Owner = flow.CustomerOwner(f.Customer)
+	}
+	if f.After != "" {
+		q.After = ledger.RecordKey{Kind: flow.KindOrder, ID: f.After}
+	}
+	rs, err := h.store.Records(ctx, q)
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: list orders: %w", err)
+	}
+	return documents[Order](rs)
+}
+
+func theOrder(c flow.Case) Order { return c.Order }
+
+// Cancel ends an unpaid order: at once, or as soon as its open payment is closed.
+func (h *Holdfast) Cancel(ctx context.Context, key Key, order string) (Answer[Order], error) {
+	return command(ctx, h, key, order, flow.Event{On: flow.Cancel}, theOrder)
+}
+
+// Fulfil says that the goods have been handed over.
+func (h *Holdfast) Fulfil(ctx context.Context, key Key, order string) (Answer[Order], error) {
+	return command(ctx, h, key, order, flow.Event{On: flow.Fulfil}, theOrder)
+}
+
+// RefundInput asks for a repayment.
+type RefundInput struct {
+	Order   string
+	Amount  int64     // minor units; 0 = all that is left
+	Reason  string    // for people; at most MaxText characters
+	Restock []Restock // pieces to put back on sale; nil = none
+}
+
+// Refund repays an order's buyer, in part or in full. It comes back as soon as
+// the refund is stored; the gateway is called afterwards.
+func (h *Holdfast) Refund(ctx context.Context, key Key, in RefundInput) (Answer[Refund], error) {
+	if in.Amount < 0 || in.Amount > ledger.MaxAmount {
+		return Answer[Refund]{}, reject(CodeAmountRange, "amount: 1 to %d minor units", int64(ledger.MaxAmount))
+	}
+	if !text(in.Reason) {
+		return Answer[Refund]{}, reject(CodeInvalidField, "reason: at most %d characters", MaxText)
+	}
+	if len(in.Restock) > MaxLines {
+		return Answer[Refund]{}, reject(CodeTooManyItems, "restock: at most %d", MaxLines)
+	}
+	ev := flow.Event{On: flow.Repaid, Amount: in.Amount, Reason: in.Reason, Restock: in.Restock}
+	return command(ctx, h, key, in.Order, ev, func(c flow.Case) Refund { return c.Refunds[len(c.Refunds)-1] })
+}
+
+// RefundByID finds one refund.
+func (h *Holdfast) RefundByID(ctx context.Context, id string) (Refund, error) {
+	return document[Refund](ctx, h, flow.KindRefund, id)
+}

@@ -1,0 +1,237 @@
+package holdfast
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-pay/holdfast/gateway"
+	"github.com/holdfast-pay/holdfast/internal/flow"
+	"github.com/holdfast-pay/holdfast/ledger"
+)
+
+// Times of tasks.
+const (
+	callTimeout = 20 * time.Second // one call to a gateway
+	lease       = 45 * time.Second // a worker owns its task for so long; more than a call takes
+	retryFirst  = 500 * time.Millisecond
+	retryMost   = 5 * time.Minute
+	maxTries    = 1000 // about three days at retryMost; then a person has to look
+)
+
+// dispatch starts the tasks that are due, as many as there are slots. A task
+// that ends makes room and rings again.
+func (b *background) dispatch(ctx context.Context) error {
+	due, err := b.due(ctx, flow.KindTask, flow.TaskReady, 2*cap(b.slots))
+	if err != nil {
+		return err
+	}
+	for _, r := range due {
+		if !b.begin(r.ID) {
+			continue
+		}
+		select {
+		case b.slots <- struct{}{}:
+		case <-ctx.Done():
+			b.finish(r.ID)
+			return nil
+		}
+		b.tasks.Go(func() {
+			defer func() {
+				<-b.slots
+				b.finish(r.ID)
+				b.ring()
+			}()
+			if err := b.run(b.calls, r); err != nil && b.calls.Err() == nil {
+				b.h.log.Error("task", "task", r.ID, "error", err)
+			}
+		})
+	}
+	return nil
+}
+
+func (b *background) begin(task string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.running[task] {
+		return false
+	}
+	b.running[task] = true
+	return true
+}
+
+func (b *background) finish(task string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.running, task)
+}
+
+// run does one task: claim it, call the gateway outside of any transaction,
+// and let the answer happen to the order.
+func (b *background) run(ctx context.Context, r ledger.Record) error {
+	var t flow.Task
+	if err := flow.Decode(r, &t); err != nil {
+		return err
+	}
+	t, ok, err := b.claim(ctx, t)
+	if err != nil || !ok {
+		return err
+	}
+	ev, why, err := b.call(ctx, t)
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		return b.again(ctx, t, why)
+	}
+	ev.ID = t.ID
+	res, _, err := b.h.advance(ctx, t.Order, ev, nil)
+	if err != nil {
+		return fmt.Errorf("holdfast: task %s %s: %w", t.Do, t.ID, err)
+	}
+	if res.Seq == 0 { // nothing new: the payment is still open, the refund under way
+		return b.again(ctx, t, nil)
+	}
+	return nil
+}
+
+// claim takes the task for as long as the lease. Its new version is the fencing
+// number: who comes back later than the lease finds another one.
+func (b *background) claim(ctx context.Context, t flow.Task) (flow.Task, bool, error) {
+	now, err := b.h.now(ctx)
+	if err != nil {
+		return t, false, err
+	}
+	t.Due = now.Add(lease)
+	ok, err := b.write(ctx, &t, flow.TaskReady)
+	return t, ok, err
+}
+
+// write stores the task as its next version; false = somebody else did.
+func (b *background) write(ctx context.Context, t *flow.Task, state string) (bool, error) {
+	t.Version++
+	r := t.Record()
+	r.State = state
+	id, err := newID()
+	if err != nil {
+		return false, err
+	}
+	res, err := b.h.apply(ctx, ledger.Entry{ID: id, Records: []ledger.Record{r}})
+	if err != nil {
+		return false, err
+	}
+	if res.Refused() && res.Code != ledger.Stale {
+		return false, fmt.Errorf("holdfast: task %s: the ledger refused: %s %s", t.ID, res.Code, res.Detail)
+	}
+	return !res.Refused(), nil
+}
+
+// errUnknown says that a gateway did not tell us what happened.
+var errUnknown = errors.New("no definite answer")
+
+// call asks the gateway. why is set when we still don't know.
+func (b *background) call(ctx context.Context, t flow.Task) (ev flow.Event, why, err error) {
+	_, gw, err := b.h.gateway(t.Gateway)
+	var r *Rejection
+	if errors.As(err, &r) {
+		return ev, err, nil // the gateway has been taken out of the options: ask again when it is back
+	}
+	if err != nil {
+		return ev, nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if t.Do == flow.DoRefund || t.Do == flow.DoLook {
+		return b.callRefund(ctx, gw, t)
+	}
+	p, err := b.h.Payment(ctx, t.ID)
+	if err != nil {
+		return ev, nil, err
+	}
+	var a gateway.Answer
+	switch t.Do {
+	case flow.DoCreate:
+		a = gw.Create(ctx, wirePayment(p))
+	case flow.DoQuery:
+		a = gw.Query(ctx, wirePayment(p))
+	case flow.DoClose:
+		a = gw.Close(ctx, wirePayment(p))
+	default:
+		return ev, nil, fmt.Errorf("holdfast: task %s asks for %q", t.ID, t.Do)
+	}
+	ev, known := paymentFact(t.Do, a)
+	if !known {
+		return ev, unknown(a.Err, a.Code), nil
+	}
+	return ev, nil, nil
+}
+
+func (b *background) callRefund(ctx context.Context, gw gateway.Gateway, t flow.Task) (ev flow.Event, why, err error) {
+	f, err := b.h.RefundByID(ctx, t.ID)
+	if err != nil {
+		return ev, nil, err
+	}
+	p, err := b.h.Payment(ctx, f.Payment)
+	if err != nil {
+		return ev, nil, err
+	}
+	wire := gateway.Refund{ID: f.ID, Payment: wirePayment(p), Amount: f.Amount, Reason: f.Reason, CreatedAt: f.CreatedAt.Std(), Ref: f.Ref}
+	var a gateway.RefundAnswer
+	if t.Do == flow.DoLook {
+		a = gw.QueryRefund(ctx, wire)
+	} else {
+		a = gw.Refund(ctx, wire)
+	}
+	ev, known := refundFact(t.Do, a)
+	if !known {
+		return ev, unknown(a.Err, a.Code), nil
+	}
+	return ev, nil, nil
+}
+
+func unknown(err error, code string) error {
+	if err == nil {
+		return fmt.Errorf("%w: %s", errUnknown, code)
+	}
+	return err
+}
+
+// again puts the task off: by Poll when the gateway answered that nothing has
+// changed (why nil), by a growing delay when it gave no definite answer. Whoever
+// changed the task meanwhile is right.
+func (b *background) again(ctx context.Context, t flow.Task, why error) error {
+	now, err := b.h.now(ctx)
+	if err != nil {
+		return err
+	}
+	state, wait := flow.TaskReady, b.h.o.Poll
+	t.Tries, t.Error = 0, ""
+	if why != nil {
+		var old flow.Task
+		if old, err = document[flow.Task](ctx, b.h, flow.KindTask, t.ID); err != nil {
+			return err
+		}
+		t.Tries, t.Error = old.Tries+1, why.Error()
+		wait = backoff(t.Tries)
+		b.h.log.Warn("gateway gave no definite answer", "task", t.ID, "do", t.Do, "tries", t.Tries, "error", why)
+	}
+	t.Due = now.Add(wait)
+	if t.Tries >= maxTries {
+		state, t.Due = taskStuck, 0
+		b.h.log.Error("task given up; look at it", "task", t.ID, "do", t.Do, "error", why)
+	}
+	_, err = b.write(ctx, &t, state)
+	return err
+}
+
+// backoff doubles from retryFirst to retryMost, half of it by chance, so that
+// those who failed together don't come back together.
+func backoff(tries int) time.Duration {
+	d := retryMost
+	if n := tries - 1; n < 16 {
+		d = min(d, retryFirst<<n)
+	}
+	return d/2 + rand.N(d/2)
+}
