@@ -36,6 +36,9 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 	if credentialsInURL(r) {
 		return caller{}, refuse(codeCredentialsInURL, "URLs end up in logs: send credentials in a header")
 	}
+	if rt.scope == "" {
+		return caller{}, nil
+	}
 	secrets := r.Header["Client-Secret"]
 	if len(secrets) == 1 && rt.order != nil && r.Header["Authorization"] == nil {
 		return a.identifyBuyer(ctx, r, rt, secrets[0])
@@ -50,7 +53,7 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 	if !ok {
 		return caller{}, a.failed(r, "", refuse(codeUnauthenticated, "send Authorization: Bearer with a valid API key"))
 	}
-	if !allows(key.Scopes, rt.scope) {
+	if !key.Allows(rt.scope) {
 		return caller{}, refuse(codeForbiddenScope, "needs the scope "+rt.scope)
 	}
 	return caller{id: key.ID}, nil
@@ -78,13 +81,6 @@ func (a *API) bearer(ctx context.Context, r *http.Request) (holdfast.APIKey, boo
 		return holdfast.APIKey{}, false, nil
 	}
 	return a.core.Authenticate(ctx, plain)
-}
-
-// allows says whether one of the scopes is, or includes, what is needed.
-func allows(scopes []string, needed string) bool {
-	ladder := []string{holdfast.ScopeRead, holdfast.ScopeWrite, holdfast.ScopeAdmin}
-	least := slices.Index(ladder, needed)
-	return slices.ContainsFunc(scopes, func(s string) bool { return slices.Index(ladder, s) >= least })
 }
 
 // inURL are the names under which credentials are mistakenly sent.

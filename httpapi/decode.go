@@ -81,12 +81,17 @@ var strict = json.JoinOptions(
 	)),
 )
 
+const isNull = "is null; leave it out instead"
+
 // integer reads an amount or a count. Every number that a client sends is an
 // integer that JavaScript keeps exact, or it is refused.
 func integer(d *jsontext.Decoder) (int64, error) {
 	v, err := d.ReadValue()
 	if err != nil {
 		return 0, err
+	}
+	if v.Kind() == 'n' {
+		return 0, refuse(codeMissingField, isNull)
 	}
 	if v.Kind() != '0' || bytes.ContainsAny(v, ".eE") {
 		return 0, refuse(codeInvalidType, "must be an integer")
@@ -102,6 +107,9 @@ func str(d *jsontext.Decoder) (string, error) {
 	t, err := d.ReadToken()
 	if err != nil {
 		return "", err
+	}
+	if t.Kind() == 'n' {
+		return "", refuse(codeMissingField, isNull)
 	}
 	if t.Kind() != '"' {
 		return "", refuse(codeInvalidType, "must be a string")
@@ -126,7 +134,7 @@ func decode(doc []byte, v body) error {
 	}
 	if bytes.Contains(doc, []byte("null")) {
 		if at, ok := find(doc, func(_ string, k jsontext.Kind) bool { return k == 'n' }); ok {
-			return &refusal{code: codeMissingField, detail: "is null; leave it out instead", field: at}
+			return &refusal{code: codeMissingField, detail: isNull, field: at}
 		}
 	}
 	for _, field := range v.missing() {
@@ -196,7 +204,7 @@ func explain(doc []byte, err error) error {
 		return &refusal{code: codeUnknownField, detail: "is not a member of this request", field: at}
 	}
 	if member != nil && member.JSONKind == 'n' {
-		return &refusal{code: codeMissingField, detail: "is null; leave it out instead", field: at}
+		return &refusal{code: codeMissingField, detail: isNull, field: at}
 	}
 	return &refusal{code: codeInvalidType, detail: "has the wrong type", field: at}
 }

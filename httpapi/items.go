@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,7 +16,7 @@ type itemBody struct {
 	Name        text            `json:"name" maxLength:"500"`
 	Names       map[string]text `json:"names,omitempty" doc:"By language, such as zh"`
 	Currency    string          `json:"currency" pattern:"^[A-Z]{3}$" doc:"ISO 4217"`
-	Price       int64           `json:"price" minimum:"0" maximum:"9007199254740991" doc:"Minor units of currency"`
+	Price       int64           `json:"price" minimum:"1" maximum:"9007199254740991" doc:"Of one piece, minor units of currency"`
 	HoldSeconds *int64          `json:"hold_seconds,omitempty" minimum:"30" maximum:"86400" doc:"How long an order holds it; absent = the shop's default"`
 	Late        []holdfast.Late `json:"late_policy,omitempty" enum:"retake,backorder,refund" doc:"Tried in order when money comes after the stock was released"`
 	IfMatch     int64           `json:"if_match,omitempty" doc:"The version that is replaced; like If-Match"`
@@ -72,7 +71,7 @@ func (a *API) items() {
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.Item, error) {
 		it, err := a.core.Item(ctx, c.id("sku"))
 		if err != nil {
-			return it, inPath(err)
+			return it, err
 		}
 		c.w.Header().Set("ETag", etag(it.Version))
 		return it, nil
@@ -82,14 +81,13 @@ func (a *API) items() {
 		summary: "Receive or write off stock",
 	}, func(ctx context.Context, c *call, in *stockBody) (holdfast.StockLevel, error) {
 		s, err := a.core.Adjust(ctx, c.key, holdfast.Adjustment{SKU: c.id("sku"), Quantity: in.Quantity, Reason: string(in.Reason), Backorder: in.Backorder})
-		return answered(c, s), inPath(err)
+		return answered(c, s), err
 	})
 	handle(a, route{
 		method: http.MethodGet, path: "/v1/items/{sku}/stock", name: "getStock", tag: "Items", scope: holdfast.ScopeRead,
 		summary: "Read the stock of an item",
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.StockLevel, error) {
-		s, err := a.core.Stock(ctx, c.id("sku"))
-		return s, inPath(err)
+		return a.core.Stock(ctx, c.id("sku"))
 	})
 	handle(a, route{
 		method: http.MethodGet, path: "/v1/items/{sku}/stock/explain", name: "explainStock", tag: "Items", scope: holdfast.ScopeRead,
@@ -97,7 +95,7 @@ func (a *API) items() {
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.Explanation, error) {
 		e, err := a.core.Explain(ctx, c.id("sku"))
 		e.Holds = list(e.Holds)
-		return e, inPath(err)
+		return e, err
 	})
 }
 
@@ -169,15 +167,6 @@ func holdFor(seconds *int64) (time.Duration, error) {
 		return 0, &refusal{code: holdfast.CodeHoldRange, detail: "must be 30 to 86400 seconds", field: "/hold_seconds"}
 	}
 	return time.Duration(*seconds) * time.Second, nil
-}
-
-// inPath makes of an unknown SKU in the path what it is: nothing there.
-func inPath(err error) error {
-	var no *holdfast.Rejection
-	if errors.As(err, &no) && no.Code == holdfast.CodeSKUUnknown {
-		return &refusal{code: no.Code, detail: no.Detail, status: http.StatusNotFound}
-	}
-	return err
 }
 
 func plain(m map[string]text) map[string]string {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,7 +49,10 @@ func schemaName(t reflect.Type, hint string) string {
 
 // written is the finished document as JSON.
 func (a *API) written() ([]byte, error) {
-	for _, s := range a.doc.Components.Schemas.Map() {
+	for name, s := range a.doc.Components.Schemas.Map() {
+		if !strings.HasSuffix(name, "Body") {
+			s.AdditionalProperties = nil // answers may gain members; requests are read strictly
+		}
 		for _, p := range s.Properties {
 			if p.Type == huma.TypeArray {
 				p.Nullable = false // an empty list is [], both ways

@@ -26,7 +26,7 @@ type route struct {
 	tag          string
 	summary      string
 	about        string
-	scope        string // of the API key
+	scope        string // that an API key needs; "" = no key is needed
 	// order finds the order behind the path's {id}, whose secret a buyer's page
 	// may use instead of an API key. nil = not for buyers.
 	order  func(ctx context.Context, core *holdfast.Holdfast, id string) (string, error)

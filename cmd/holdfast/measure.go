@@ -105,7 +105,7 @@ func stockUp(ctx context.Context, core *holdfast.Holdfast, skus []string, stock 
 	for _, sku := range skus {
 		items = append(items, holdfast.ItemInput{SKU: sku, Name: sku, Price: 100, Currency: "EUR", Stock: stock})
 	}
-	return core.PutItems(ctx, items, func(int) {})
+	return core.PutItems(ctx, items, func() {})
 }
 
 // drive lets clients ask in a closed loop for as long as d.

@@ -150,7 +150,7 @@ func (s *shop) fill(ctx context.Context, stock int) error {
 		s.skus = append(s.skus, in.SKU)
 		items = append(items, in)
 	}
-	return s.core.PutItems(ctx, items, func(int) {})
+	return s.core.PutItems(ctx, items, func() {})
 }
 
 // reopen puts something on sale that people have the time to pay for.
@@ -158,7 +158,7 @@ func (s *shop) reopen(ctx context.Context) error {
 	return s.core.PutItems(ctx, []holdfast.ItemInput{{
 		SKU: tryItem, Name: "Mug", Names: map[string]string{"en": "Mug", "zh": "马克杯"}, Price: 900, Currency: "EUR",
 		HoldFor: 15 * time.Minute, Stock: 100,
-	}}, func(int) {})
+	}}, func() {})
 }
 
 // settle waits until nothing is under way. What still is after settleFor, the

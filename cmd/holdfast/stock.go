@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-pay/holdfast"
@@ -134,7 +135,8 @@ func (h *host) writeStock(ctx context.Context, core *holdfast.Holdfast, steps []
 	total := int64(len(items) + len(steps))
 	b := h.progress("import", total)
 	defer b.end()
-	if err := core.PutItems(ctx, items, func(n int) { b.set(int64(n), total) }); err != nil {
+	var written atomic.Int64
+	if err := core.PutItems(ctx, items, func() { b.set(written.Add(1), total) }); err != nil {
 		return err
 	}
 	for i, s := range steps {

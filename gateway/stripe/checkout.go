@@ -96,9 +96,6 @@ func readSession(s *sdk.CheckoutSession) (state, error) {
 	if s.PaymentIntent != nil {
 		st.intent = s.PaymentIntent.ID
 	}
-	if s.ID == "" {
-		return state{}, fmt.Errorf("%w: session without id", errUnreadable)
-	}
 	switch {
 	case s.Status == sdk.CheckoutSessionStatusOpen:
 		st.status, st.url = gateway.Open, s.URL

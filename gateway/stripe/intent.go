@@ -57,9 +57,6 @@ func (i intent) find(ctx context.Context, p gateway.Payment) (string, error) {
 
 func readIntent(pi *sdk.PaymentIntent) (state, error) {
 	st := state{payment: pi.Metadata[metaPayment], ref: pi.ID, intent: pi.ID, replayed: replayed(pi.LastResponse)}
-	if pi.ID == "" {
-		return state{}, fmt.Errorf("%w: payment intent without id", errUnreadable)
-	}
 	switch pi.Status {
 	case sdk.PaymentIntentStatusSucceeded:
 		return st.paid(pi.AmountReceived, pi.Currency)

@@ -105,7 +105,7 @@ func (g *Gateway) findRefund(ctx context.Context, r gateway.Refund, intent strin
 
 func refundAnswer(r gateway.Refund, re *sdk.Refund) gateway.RefundAnswer {
 	status, ok := refundStatus(string(re.Status))
-	if !ok || re.ID == "" {
+	if !ok {
 		return unknownRefund(r, "read", fmt.Errorf("%w: refund %q is %q", errUnreadable, re.ID, re.Status))
 	}
 	if id := re.Metadata[metaRefund]; id != r.ID {

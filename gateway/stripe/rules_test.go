@@ -1,10 +1,8 @@
 package stripe_test
 
 import (
-	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"strconv"
 	"strings"
@@ -12,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-pay/holdfast/gateway"
-	"github.com/holdfast-pay/holdfast/gateway/gatewaytest"
 	"github.com/holdfast-pay/holdfast/gateway/stripe"
 	"github.com/holdfast-pay/holdfast/gateway/stripe/stripesim"
 )
@@ -240,58 +237,6 @@ func TestAKeptFailureIsResolvedByReading(t *testing.T) {
 	}
 }
 
-func TestAWrongKeyIsAnAlarmAndNotARefusal(t *testing.T) {
-	b := open(t, "intent")
-	p := b.created(t, "pay1")
-	for _, c := range []struct {
-		status int
-		body   string
-	}{
-		{401, `{"error":{"type":"invalid_request_error","message":"Invalid API Key provided"}}`},
-		{403, `{"error":{"type":"invalid_request_error","code":"account_invalid","message":"no"}}`},
-	} {
-		b.Wire.Every(gatewaytest.Answers(c.status, c.body))
-		for what, a := range map[string]gateway.Answer{
-			"create": b.Gateway.Create(t.Context(), b.payment("pay2")),
-			"query":  b.Gateway.Query(t.Context(), p),
-			"close":  b.Gateway.Close(t.Context(), p),
-		} {
-			if a.Outcome != gateway.Unknown || !strings.Contains(fmt.Sprint(a.Err), strconv.Itoa(c.status)) {
-				t.Errorf("%d: %s: got %s (%v), want unknown and the status", c.status, what, a.Outcome, a.Err)
-			}
-		}
-	}
-}
-
-func TestWhatStripeRefusesForGoodIsRefused(t *testing.T) {
-	for _, c := range []struct {
-		status int
-		error  string
-		want   gateway.Outcome
-		code   string
-	}{
-		{402, `"type":"card_error","code":"card_declined","decline_code":"lost_card"`, gateway.Refused, "lost_card"},
-		{400, `"type":"invalid_request_error","code":"amount_too_small"`, gateway.Refused, "amount_too_small"},
-		{400, `"type":"invalid_request_error"`, gateway.Refused, "http_400"},
-		{404, `"type":"invalid_request_error","code":"resource_missing"`, gateway.Refused, "resource_missing"},
-		{400, `"type":"invalid_request_error","code":"payment_intent_unexpected_state"`, gateway.Unknown, "payment_intent_unexpected_state"},
-		{400, `"type":"idempotency_error"`, gateway.Unknown, "http_400"},
-		{400, `"type":"api_error"`, gateway.Unknown, "http_400"},
-		{409, `"type":"idempotency_error","code":"idempotency_key_in_use"`, gateway.Unknown, "idempotency_key_in_use"},
-		{409, `"type":"invalid_request_error","code":"lock_timeout"`, gateway.Unknown, "lock_timeout"},
-		{429, `"type":"invalid_request_error","code":"rate_limit"`, gateway.Unknown, "rate_limit"},
-		{424, `"type":"invalid_request_error"`, gateway.Unknown, "http_424"},
-		{500, `"type":"api_error"`, gateway.Unknown, "http_500"},
-	} {
-		b := open(t, "intent")
-		b.Wire.Once(gatewaytest.CallCreate, gatewaytest.Answers(c.status, `{"error":{`+c.error+`}}`))
-		a := b.Gateway.Create(t.Context(), b.payment("pay1"))
-		if a.Outcome != c.want || a.Code != c.code {
-			t.Errorf("%d %s: got %s %q, want %s %q", c.status, c.error, a.Outcome, a.Code, c.want, c.code)
-		}
-	}
-}
-
 func TestAnAmountStripeCannotCarryIsRefusedWithoutACall(t *testing.T) {
 	b := open(t, "checkout")
 	p := b.paid(t, "pay1")
@@ -364,52 +309,6 @@ func TestASlowMethodThatFailedClosesItsSession(t *testing.T) {
 	}
 	if b.Pay(p) == nil {
 		t.Error("the buyer paid what was closed")
-	}
-}
-
-func TestAnotherPaymentsObjectIsNoAnswer(t *testing.T) {
-	for _, method := range []string{"checkout", "intent"} {
-		b := open(t, method)
-		p, other := b.paid(t, "pay1"), b.paid(t, "pay2")
-		p.Ref = other.Ref
-		if a := b.Gateway.Query(t.Context(), p); a.Outcome != gateway.Unknown {
-			t.Errorf("%s: got %s %s, want unknown", method, a.Outcome, a.Status)
-		}
-	}
-}
-
-func TestErrorsHoldNoSecrets(t *testing.T) {
-	b := open(t, "intent")
-	p := b.paid(t, "pay1")
-	b.Wire.Once(gatewaytest.CallQuery, gatewaytest.Unreachable)
-	a := b.Gateway.Close(t.Context(), p) // stripe's error holds the whole intent
-	if a.Outcome != gateway.Unknown || a.Err == nil || strings.Contains(a.Err.Error(), "_secret_") {
-		t.Errorf("got %s %v, want unknown and no secret", a.Outcome, a.Err)
-	}
-	if !strings.Contains(a.Err.Error(), "pay1") || !strings.Contains(a.Err.Error(), "payment_intent_unexpected_state") {
-		t.Errorf("got %v, want the payment and the code", a.Err)
-	}
-}
-
-// A list that goes on is no proof that something is not there.
-func TestAListTooLongToReadIsUnknown(t *testing.T) {
-	pages := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		pages++
-		var data []string
-		for i := range 100 {
-			data = append(data, fmt.Sprintf(`{"id":"pi_%d_%d","metadata":{}}`, pages, i))
-		}
-		fmt.Fprintf(w, `{"object":"list","url":"/v1/payment_intents","has_more":true,"data":[%s]}`, strings.Join(data, ","))
-	}))
-	defer server.Close()
-	b := open(t, "intent")
-	g := newGateway(t, stripe.Options{SecretKey: "sk_test_x", WebhookSecrets: []string{webhookSecret}, BaseURL: server.URL, Now: b.Now})
-	if a := g.Query(t.Context(), b.payment("pay1")); a.Outcome != gateway.Unknown {
-		t.Errorf("got %s, want unknown", a.Outcome)
-	}
-	if pages != 10 {
-		t.Errorf("read %d pages, want 10", pages)
 	}
 }
 

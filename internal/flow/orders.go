@@ -108,7 +108,7 @@ var surplusIsDue = &guard{"money that bought no goods could not be repaid yet", 
 
 var allIsRepaid = &guard{"no other money is due to the buyer", func(w *work) bool {
 	return w.unpaid() == nil && !slices.ContainsFunc(w.Case.Refunds, func(r Refund) bool {
-		return r.State == RefundRequested || r.State == RefundAccepted
+		return r.ID != w.refund.ID && (r.State == RefundRequested || r.State == RefundAccepted)
 	})
 }}
 

@@ -126,7 +126,7 @@ func TestARowThatChangedMeanwhileIsAConflict(t *testing.T) {
 		{anything, `UPDATE holds SET released = 1`, errConflict},
 		{anything, `UPDATE holds SET until_at = 1`, errConflict},
 		{anything, `UPDATE records SET version = version + 1`, errConflict},
-		{anything, `INSERT INTO holds VALUES ('fresh', 'a', 'b', 'CNY', 5, 1, 1, 'held', 0, 0)`, sqlite3.CONSTRAINT_UNIQUE},
+		{anything, `INSERT INTO holds VALUES ('fresh', 'a', 'b', 'CNY', 5, 1, 1, 'held', 0, 0)`, sqlite3.CONSTRAINT_PRIMARYKEY},
 		{anything, `INSERT INTO records VALUES ('order', 'fresh', 1, '', '', '', 0, '')`, sqlite3.CONSTRAINT_UNIQUE},
 		{anything, `INSERT INTO balances (account, asset, posted, held, version) VALUES ('fresh', 'sku:tee', 0, 0, 1)`, sqlite3.CONSTRAINT_PRIMARYKEY},
 		{Optimistic, `UPDATE balances SET version = version + 1`, errConflict},

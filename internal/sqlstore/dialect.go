@@ -89,6 +89,7 @@ func openSQLite(ctx context.Context, rest string, o Options) (conns, error) {
 	}
 	c := conns{durability: level}
 	c.write, err = driver.Open(path, sqliteSession(level,
+		"PRAGMA temp_store=MEMORY", // an INSERT of many rows keeps a journal of its own
 		fmt.Sprintf("PRAGMA cache_size=-%d", sqliteWriterCache),
 		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", sqliteAutoCheckpoint)))
 	if err != nil {

@@ -94,7 +94,7 @@ func TestTheSchemaRefusesWrongRows(t *testing.T) {
 		{"holds_give_no_more_than_they_have", check, replace(goodHold, "1, 1, 'held'", "5, 1, 'committed'")},
 		{"holds_are_held_while_something_is_left", check, replace(goodHold, "'held'", "'voided'")},
 		{"holds_are_held_while_something_is_left", check, replace(goodHold, "1, 1, 'held'", "4, 1, 'held'")},
-		{"holds.id", unique, replace(goodHold, "'h'", "'kept'")},
+		{"holds.id", primary, replace(goodHold, "'h'", "'kept'")},
 
 		{"records_have_a_kind", check, replace(goodRecord, "'order'", "''")},
 		{"records_have_an_id", check, replace(goodRecord, "'o', 1", "'', 1")},

@@ -113,6 +113,7 @@ func TestBodiesMustBeFormsOfLimitedSize(t *testing.T) {
 		status            int
 	}{
 		"json":       {"application/json", "", `{"amount":1000}`, 400},
+		"no form":    {"text/plain", "", "amount=1000&currency=usd", 400},
 		"query":      {"application/x-www-form-urlencoded", "?amount=1000", "currency=usd", 400},
 		"bad escape": {"application/x-www-form-urlencoded", "", "amount=%zz", 400},
 		"too large":  {"application/x-www-form-urlencoded", "", "description=" + strings.Repeat("x", 256<<10), 413},

@@ -195,6 +195,7 @@ func TestASessionNeedsItsParts(t *testing.T) {
 		"subscription": {append(without("mode"), "mode", "subscription"), "<nil>"},
 		"success_url":  {without("success_url"), "parameter_missing"},
 		"bad url":      {append(without("cancel_url"), "cancel_url", "shop/cart"), "url_invalid"},
+		"script host":  {append(without("cancel_url"), "cancel_url", "javascript://shop/%0aalert(1)"), "url_invalid"},
 		"script url":   {append(without("cancel_url"), "cancel_url", "javascript:alert(1)"), "url_invalid"},
 		"line_items":   {without("line_items"), "parameter_missing"},
 		"quantity":     {without("line_items[0][quantity]"), "parameter_missing"},

@@ -24,7 +24,7 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	act := func(do func(id string) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if err := do(r.PathValue("id")); err != nil {
-				conflict(w, http.StatusConflict, err)
+				complain(w, http.StatusConflict, err)
 				return
 			}
 			writeJSON(w, s.Books())
@@ -48,14 +48,14 @@ func (s *Sim) putFaults(w http.ResponseWriter, r *http.Request) {
 		err = json.Unmarshal(body, &f)
 	}
 	if err != nil {
-		conflict(w, http.StatusBadRequest, err)
+		complain(w, http.StatusBadRequest, err)
 		return
 	}
 	s.SetFaults(f)
 	writeJSON(w, f)
 }
 
-func conflict(w http.ResponseWriter, status int, err error) {
+func complain(w http.ResponseWriter, status int, err error) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(encode(object{"error": object{"message": err.Error()}}))

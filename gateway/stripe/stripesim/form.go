@@ -185,9 +185,15 @@ func (f *form) url(name string) string {
 	return v
 }
 
-// metadata reads name[key]=text pairs. An empty text is kept: an update takes
-// it as a wish to remove the key.
+// metadata reads name[key]=text pairs; an empty text says nothing.
 func (f *form) metadata(name string) map[string]string {
+	m := f.changes(name)
+	maps.DeleteFunc(m, func(_, v string) bool { return v == "" })
+	return m
+}
+
+// changes reads metadata of an update, where an empty text removes its key.
+func (f *form) changes(name string) map[string]string {
 	m := map[string]string{}
 	for full := range f.values {
 		key, ok := strings.CutPrefix(full, name+"[")

@@ -161,7 +161,7 @@ func (s *Sim) updateIntent(c *call) (object, *apiError) {
 	if fail != nil {
 		return nil, fail
 	}
-	changes := c.form.metadata("metadata")
+	changes := c.form.changes("metadata")
 	description := c.form.text("description", 1000)
 	if c.form.fail != nil {
 		return nil, c.form.fail

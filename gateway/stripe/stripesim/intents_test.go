@@ -108,7 +108,10 @@ func TestACancelledIntentTakesNoMoney(t *testing.T) {
 
 func TestUpdateChangesMetadataOnly(t *testing.T) {
 	b := newBench(t)
-	id := b.intent("metadata[a]", "1", "metadata[b]", "2")
+	id := b.intent("metadata[a]", "1", "metadata[b]", "2", "metadata[none]", "")
+	if got := b.get("/v1/payment_intents/" + id).text("metadata"); got != "map[a:1 b:2]" {
+		t.Errorf("got %s", got)
+	}
 	a := b.post("/v1/payment_intents/"+id, "metadata[b]", "", "metadata[c]", "3", "description", "tee")
 	if a.text("metadata") != "map[a:1 c:3]" || a.text("description") != "tee" {
 		t.Errorf("got %s", a.raw)

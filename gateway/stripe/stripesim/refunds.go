@@ -89,7 +89,7 @@ func (s *Sim) refundable(ofIntent, ofCharge string) (*charge, *apiError) {
 	if fail != nil {
 		return nil, fail
 	}
-	if in.charge == nil {
+	if in.status != succeeded {
 		return nil, refused("", "payment_intent", "This PaymentIntent ("+in.id+") does not have a successful charge to refund.")
 	}
 	return in.charge, nil

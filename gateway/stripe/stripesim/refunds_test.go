@@ -42,6 +42,10 @@ func TestSeveralPartialRefundsUpToThePayment(t *testing.T) {
 func TestWhatWasNotPaidIsNotRefunded(t *testing.T) {
 	b := newBench(t)
 	b.want(b.refund(b.intent()), 400, "<nil>")
+	declined := b.intent()
+	b.must(b.sim.Decline(declined))
+	b.want(b.refund(declined), 400, "<nil>")
+	b.want(b.post("/v1/refunds", "charge", b.get("/v1/payment_intents/"+declined).text("latest_charge")), 400, "<nil>")
 	b.want(b.refund("pi_none"), 404, "resource_missing")
 	b.want(b.post("/v1/refunds"), 400, "parameter_missing")
 	id := b.paidIntent()
@@ -52,6 +56,32 @@ func TestWhatWasNotPaidIsNotRefunded(t *testing.T) {
 	if p := b.payment(id); len(p.Refunds) != 0 {
 		t.Errorf("got %+v, want no refunds", p.Refunds)
 	}
+}
+
+func TestARefundIsInWholeUnitsOfTheCurrency(t *testing.T) {
+	b := newBench(t)
+	id := b.intent("description", "in dinars")
+	dinars := b.post("/v1/payment_intents", "amount", "1000", "currency", "kwd").text("id")
+	for _, pi := range []string{id, dinars} {
+		b.must(b.sim.Pay(pi))
+	}
+	b.want(b.refund(dinars, "amount", "105"), 400, "<nil>")
+	for pi, amount := range map[string]string{id: "105", dinars: "110"} {
+		if a := b.refund(pi, "amount", amount); a.status != 200 {
+			t.Errorf("got %d %s", a.status, a.raw)
+		}
+	}
+}
+
+func TestARefundMayNameTheCharge(t *testing.T) {
+	b := newBench(t)
+	id := b.paidIntent()
+	charge := b.get("/v1/payment_intents/" + id).text("latest_charge")
+	a := b.post("/v1/refunds", "charge", charge, "amount", "100", "expand[]", "charge", "expand[]", "payment_intent")
+	if a.text("payment_intent", "id") != id || a.text("charge", "amount_refunded") != "100" {
+		t.Errorf("got %d %s", a.status, a.raw)
+	}
+	b.want(b.post("/v1/refunds", "charge", "ch_none"), 404, "resource_missing")
 }
 
 func TestAPendingRefundSettlesLater(t *testing.T) {

@@ -75,6 +75,7 @@ func (b *bench) receive(w http.ResponseWriter, r *http.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.notices = append(b.notices, notice{e.ID, e.Type, r.Header.Get("Stripe-Signature"), body, e.Data.Object})
+	w.Header().Set("Location", "/elsewhere")
 	w.WriteHeader(b.status)
 }
 

@@ -186,6 +186,9 @@ func (f *reading) measure(row *Row, d draft) (err error) {
 	if row.Price, err = ParsePrice(d.price, row.Currency); err != nil {
 		return fmt.Errorf("price %w", err)
 	}
+	if row.Price == 0 {
+		return errors.New("its price is zero")
+	}
 	return nil
 }
 

@@ -72,7 +72,7 @@ CREATE TABLE balances (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE holds (
-    id           TEXT    NOT NULL CONSTRAINT holds_have_an_id CHECK (length(id) > 0),
+    id           TEXT    NOT NULL PRIMARY KEY CONSTRAINT holds_have_an_id CHECK (length(id) > 0),
     from_account TEXT    NOT NULL,
     to_account   TEXT    NOT NULL,
     asset        TEXT    NOT NULL,
@@ -85,9 +85,8 @@ CREATE TABLE holds (
     CONSTRAINT holds_move CHECK (from_account <> to_account),
     CONSTRAINT holds_give_no_more_than_they_have CHECK (committed + released <= amount),
     CONSTRAINT holds_are_held_while_something_is_left CHECK ((state = 'held') = (committed + released < amount))
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX holds_id ON holds (id);
 CREATE INDEX holds_open ON holds (from_account, asset, id) WHERE state = 'held';
 
 CREATE TABLE records (

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-pay/holdfast"
+)
+
+// TestEveryCodeHasAStatus finds the codes in the source, so that a new one
+// can't be forgotten.
+func TestEveryCodeHasAStatus(t *testing.T) {
+	files, err := filepath.Glob("../*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range append(files, "problem.go") {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), f, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+				if name := v.Names[0].Name; strings.HasPrefix(strings.ToLower(name), "code") {
+					names = append(names, name)
+				}
+			}
+			return true
+		})
+	}
+	if len(names) < 50 {
+		t.Fatalf("found %d codes: looked in the wrong place", len(names))
+	}
+	source, err := os.ReadFile("problem.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if !strings.Contains(string(source), name+":") {
+			t.Errorf("%s has no row in statusOf", name)
+		}
+	}
+	for code, status := range statusOf {
+		if status < 400 || http.StatusText(status) == "" {
+			t.Errorf("%s: got status %d", code, status)
+		}
+	}
+	if len(statusOf) != len(names) {
+		t.Errorf("got %d rows for %d codes", len(statusOf), len(names))
+	}
+	if statusOf[holdfast.CodeOverloaded] != http.StatusServiceUnavailable {
+		t.Errorf("got %d for an overload", statusOf[holdfast.CodeOverloaded])
+	}
+}
+
+func TestCardNumbersAreRecognised(t *testing.T) {
+	for s, want := range map[string]bool{
+		"4111111111111111": true, "4111 1111 1111 1111": true, "4111-1111-1111-1111": true, "call me: 378282246310005.": true,
+		"x4222222222222x": true, "6304000000000000000 and more": true, "1, 2, 4111111111111111": true,
+		"4111111111111112": false, "41111111111111110000": false, "411111111111": false, "": false, "2026-01-02 03:04:05": false,
+		"4111 1111 1111 1111 1111 1111": false, "order 12345": false,
+	} {
+		if got := cardNumber(s); got != want {
+			t.Errorf("%q: got %v, want %v", s, got, want)
+		}
+	}
+}
+
+func TestFailuresAreBounded(t *testing.T) {
+	var f failures
+	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for i := range 2 * maxFailureNames {
+		f.add(strconv.Itoa(i), clock)
+	}
+	if got := len(f.count); got > maxFailureNames+1 {
+		t.Errorf("got %d names, want at most %d", got, maxFailureNames+1)
+	}
+	if f.add("someone else", clock) == 0 {
+		t.Error("those who are not counted apart are not counted together")
+	}
+	if f.add("0", clock) != 0 {
+		t.Error("one failure is too many")
+	}
+	if f.add("someone else", clock.Add(failureWindow)) != 0 {
+		t.Error("the window does not end")
+	}
+}
+
+func TestAddressIsOneSubscriber(t *testing.T) {
+	for remote, want := range map[string]string{
+		"192.0.2.1:5000": "192.0.2.1", "[2001:db8:1:2:3:4:5:6]:5000": "2001:db8:1:2::/64", "[2001:db8:1:2:ffff::1]:1": "2001:db8:1:2::/64",
+		"[::ffff:192.0.2.1]:5000": "::ffff:192.0.2.1", "[fe80::1%eth0]:5000": "fe80::/64", "pipe": "pipe",
+	} {
+		if got := address(&http.Request{RemoteAddr: remote}); got != want {
+			t.Errorf("%s: got %s, want %s", remote, got, want)
+		}
+	}
+}
