@@ -18,7 +18,8 @@ const (
 	lease       = 45 * time.Second // a worker owns its task for so long; more than a call takes
 	retryFirst  = 500 * time.Millisecond
 	retryMost   = 5 * time.Minute
-	maxTries    = 1000 // about three days at retryMost; then a person has to look
+	numberLife  = 24 * time.Hour // a refund's number is not sent again after it: gateways forget
+	maxTries    = 1000           // about three days at retryMost; then a person has to look
 )
 
 // dispatch starts the tasks that are due, as many as there are slots. A task
@@ -185,10 +186,13 @@ func (b *background) callRefund(ctx context.Context, gw gateway.Gateway, t flow.
 		a = gw.Refund(ctx, wire)
 	}
 	ev, known := refundFact(t.Do, a)
-	if !known {
+	if known {
+		return ev, nil, nil
+	}
+	if b.h.o.Clock().Sub(wire.CreatedAt) < numberLife || gw.QueryRefund(ctx, wire).Outcome != gateway.Refused {
 		return ev, unknown(a.Err, a.Code), nil
 	}
-	return ev, nil, nil
+	return flow.Event{On: flow.RefundDenied, Code: "never arrived"}, nil, nil
 }
 
 func unknown(err error, code string) error {

@@ -107,7 +107,7 @@ type Notification struct {
 	Type     string // the gateway's own word
 	Ignored  bool   // authentic, but of a kind that changes nothing here
 	Payment  string // our number; empty when the message carries none
-	Ref      string // the gateway's id of the payment
+	Ref      string // the gateway's id of the payment; may be empty, and then says nothing
 	Status   Status // empty when the message is about a refund
 	Amount   int64  // minor units; captured for Paid, repaid for a refund
 	Currency string // upper case

@@ -120,8 +120,11 @@ func address(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	ip, err := netip.ParseAddr(host)
-	if err != nil || ip.Unmap().Is4() {
+	if err != nil {
 		return host
+	}
+	if ip = ip.Unmap(); ip.Is4() {
+		return ip.String()
 	}
 	const network = 64 // bits that one subscriber has
 	p, err := ip.WithZone("").Prefix(network)

@@ -101,7 +101,7 @@ func TestFailuresAreBounded(t *testing.T) {
 func TestAddressIsOneSubscriber(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.0.2.1:5000": "192.0.2.1", "[2001:db8:1:2:3:4:5:6]:5000": "2001:db8:1:2::/64", "[2001:db8:1:2:ffff::1]:1": "2001:db8:1:2::/64",
-		"[::ffff:192.0.2.1]:5000": "::ffff:192.0.2.1", "[fe80::1%eth0]:5000": "fe80::/64", "pipe": "pipe",
+		"[::ffff:192.0.2.1]:5000": "192.0.2.1", "[fe80::1%eth0]:5000": "fe80::/64", "pipe": "pipe",
 	} {
 		if got := address(&http.Request{RemoteAddr: remote}); got != want {
 			t.Errorf("%s: got %s, want %s", remote, got, want)

@@ -77,6 +77,22 @@ func TestOrderLivesFromHoldToRefund(t *testing.T) {
 	}
 }
 
+func TestSlowGatewayLeavesThePaymentRequested(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits as long as a payment waits for its gateway")
+	}
+	t.Parallel()
+	s := openShop(t, httpapi.Options{})
+	s.gateway.stuck = make(chan struct{})
+	t.Cleanup(func() { close(s.gateway.stuck) })
+	id := s.order(oneTee).ID
+	// It takes longer than ReadTimeout, which must not end the request.
+	a := s.do(http.MethodPost, "/v1/orders/"+id+"/payments", "{}").want(202, "")
+	if got := a.str("state"); got != "requested" {
+		t.Errorf("got payment %s, want requested", got)
+	}
+}
+
 func TestCancelledOrderGivesItsStockBack(t *testing.T) {
 	s := openShop(t, httpapi.Options{})
 	o := s.order(line("7"))

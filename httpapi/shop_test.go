@@ -230,7 +230,8 @@ func (s *shop) available() int64 {
 type till struct {
 	mu     sync.Mutex
 	status gateway.Status
-	broken error // what Parse fails with
+	broken error         // what Parse fails with
+	stuck  chan struct{} // Create waits for it, if it is there
 }
 
 // errPanic makes Parse panic.
@@ -258,9 +259,21 @@ func (g *till) answer(p gateway.Payment) gateway.Answer {
 	return a
 }
 
-func (g *till) Methods() []string                                          { return []string{"cash"} }
-func (g *till) Create(_ context.Context, p gateway.Payment) gateway.Answer { return g.answer(p) }
-func (g *till) Query(_ context.Context, p gateway.Payment) gateway.Answer  { return g.answer(p) }
+func (g *till) Methods() []string { return []string{"cash"} }
+
+// Create answers nothing while the till is stuck.
+func (g *till) Create(ctx context.Context, p gateway.Payment) gateway.Answer {
+	if g.stuck != nil {
+		select {
+		case <-g.stuck:
+		case <-ctx.Done():
+		}
+		return gateway.Answer{Outcome: gateway.Unknown, Err: ctx.Err()}
+	}
+	return g.answer(p)
+}
+
+func (g *till) Query(_ context.Context, p gateway.Payment) gateway.Answer { return g.answer(p) }
 
 func (g *till) Close(_ context.Context, p gateway.Payment) gateway.Answer {
 	a := g.answer(p)

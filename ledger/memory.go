@@ -210,7 +210,7 @@ func (q RecordQuery) matches(r Record) bool {
 
 func (q RecordQuery) compare(a, b Record) int {
 	if q.DueBy > 0 {
-		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(cmp.Compare(a.Due, b.Due), cmp.Compare(a.ID, b.ID), cmp.Compare(a.Kind, b.Kind))
 	}
 	c := compareRecordKeys(a.Key(), b.Key())
 	if q.Desc {

@@ -72,7 +72,7 @@ type HoldQuery struct {
 	Limit int
 }
 
-// RecordQuery lists records by (Kind, ID); with DueBy by (Due, ID) and without
+// RecordQuery lists records by (Kind, ID); with DueBy by (Due, ID, Kind) and without
 // After; with Desc from the highest ID down.
 type RecordQuery struct {
 	Kind  string // "" = all

@@ -140,6 +140,14 @@ func TestChangesNameEachRowOnceWithItsFormBefore(t *testing.T) {
 	if again := s.Changes(); !reflect.DeepEqual(again, ledger.Changes{Head: ch.Head}) {
 		t.Errorf("a second time: got %+v, want only the head", again)
 	}
+	s.Decide(ledger.Entry{ID: "4", Ops: []ledger.Op{ledger.Void("h0"), move("a", "b", "x", 1)}}, 6)
+	next := s.Changes()
+	if len(next.Balances) != 2 || next.Balances[0].Before != ch.Balances[0].After {
+		t.Errorf("after another entry: got %+v, want it to go on from %+v", next.Balances, ch.Balances[0].After)
+	}
+	if len(next.Holds) != 1 || next.Holds[0].Before != ledger.Held || next.Holds[0].After.State != ledger.Voided {
+		t.Errorf("after another entry: holds: got %+v", next.Holds)
+	}
 }
 
 func TestTimeOfADecisionIsNeverBeforeTheLastLine(t *testing.T) {

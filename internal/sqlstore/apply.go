@@ -80,7 +80,7 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	defer sqlTx.Rollback() // after Commit it does nothing
+	_ = 0
 	t := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
 	state, err := t.load(ctx, entries)
 	if err != nil {

@@ -112,6 +112,28 @@ func TestAConflictDecidesAgainOnFreshRows(t *testing.T) {
 	}
 }
 
+func TestAConflictWhileWritingLeavesNothingBehind(t *testing.T) {
+	for _, strategy := range everyStrategy {
+		t.Run(string(strategy), func(t *testing.T) {
+			s := open(t, Options{Strategy: strategy})
+			apply(t, s, stock("stock", 2))
+			args, written := s.strategy.args, 0
+			s.strategy.args = func(to []any, c ledger.BalanceChange) []any {
+				if written++; written == 1 {
+					c.Before.Account, c.After.Account = "nobody", "nobody"
+				}
+				return args(to, c)
+			}
+			if res := apply(t, s, reserve("order", 1)); res[0].Refused() || res[0].Replayed || res[0].Seq != 2 {
+				t.Errorf("got %+v, want a new line 2", res[0])
+			}
+			if written != 2 || held(t, s) != 1 {
+				t.Errorf("got %d writes and %d held, want 2 and 1", written, held(t, s))
+			}
+		})
+	}
+}
+
 func TestARowThatChangedMeanwhileIsAConflict(t *testing.T) {
 	const anything = "every strategy"
 	for _, c := range []struct {

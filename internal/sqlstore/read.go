@@ -15,7 +15,6 @@ type reads struct {
 	db interface {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
-	dialect *dialect
 }
 
 const (

@@ -33,6 +33,13 @@ import (
 // disk, and that nobody has allowed that.
 var ErrUnsafeDurability = errors.New("unsafe durability")
 
+// Limits of opening. Programs that start together on one empty database are
+// in each other's way for a moment.
+const (
+	maxOpenTries = 8
+	openPause    = 10 * time.Millisecond // before the second try; it grows by as much each time
+)
+
 // Options say how to open a store. The zero value is right for production.
 type Options struct {
 	// Strategy is how a balance is guarded; "" = Conditional.
@@ -76,12 +83,24 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
+	for try := 1; ; try++ {
+		s, err := connect(ctx, d, rest, strategy, o)
+		if err == nil {
+			return s, nil
+		}
+		if try == maxOpenTries || !(errors.Is(err, errMigrate) || d.again(err)) || pause(ctx, time.Duration(try)*openPause) != nil {
+			return nil, fmt.Errorf("sqlstore: open %s: %w", scheme, err)
+		}
+	}
+}
+
+func connect(ctx context.Context, d *dialect, rest string, strategy strategy, o Options) (*Store, error) {
 	c, err := d.open(ctx, rest, o)
 	if err != nil {
-		return nil, fmt.Errorf("sqlstore: open %s: %w", scheme, err)
+		return nil, err
 	}
 	s := &Store{
-		reads:    reads{db: c.read, dialect: d},
+		reads:    reads{db: c.read},
 		dialect:  d,
 		strategy: strategy,
 		clock:    o.Clock,
@@ -89,7 +108,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		commit:   (*sql.Tx).Commit,
 	}
 	if err := s.prepare(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("sqlstore: open %s: %w", scheme, err), s.Close())
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -192,7 +211,7 @@ func (s *Store) Snapshot(ctx context.Context, f func(ledger.Reader) error) error
 		return fmt.Errorf("sqlstore: begin a snapshot: %w", err)
 	}
 	defer tx.Rollback() // nothing was written
-	m := moment{reads: reads{db: tx, dialect: s.dialect}}
+	m := moment{reads: reads{db: tx}}
 	// The first read is what pins the moment.
 	head, err := m.Head(ctx)
 	if err != nil {

@@ -264,6 +264,24 @@ func TestTimeNeverGoesBack(t *testing.T) {
 	}
 }
 
+func TestAPrefixFindsEveryNameThatBeginsSo(t *testing.T) {
+	s := open(t, Options{})
+	for i, to := range []ledger.Account{"wallet", "wallet/", "wallet/a", "wallet/~~", "wallet0", "wallets/a"} {
+		apply(t, s, ledger.Entry{ID: fmt.Sprint(i), Ops: []ledger.Op{ledger.Move(tee("@supplier", to, 1))}})
+	}
+	rows, err := s.Balances(t.Context(), ledger.BalanceQuery{Prefix: "wallet/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []ledger.Account
+	for _, b := range rows {
+		got = append(got, b.Account)
+	}
+	if want := []ledger.Account{"wallet/", "wallet/a", "wallet/~~"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestASnapshotSeesOneMoment(t *testing.T) {
 	s := open(t, Options{})
 	apply(t, s, stock("stock", 1))

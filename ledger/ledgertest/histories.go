@@ -89,9 +89,8 @@ func (a *author) op() ledger.Op {
 }
 
 func (a *author) record() ledger.Record {
-	kind := a.name("kind", 2)
-	r := ledger.Record{Kind: kind, ID: a.name(kind+"-r", 6), // no id in two kinds: (Due, ID) orders them all
-		State: a.name("s", 3), Owner: a.name("o", 3), Ref: a.name("ref", 5), Due: at(9, a.IntN(60)) * a.Int64N(2),
+	r := ledger.Record{Kind: a.name("kind", 2), ID: a.name("r", 6),
+		State: a.name("s", 3), Owner: a.name("o", 3), Ref: a.name("ref", 5), Due: at(9, a.IntN(3)*20) * a.Int64N(2),
 		Body: json.RawMessage(fmt.Sprintf(`{"v":%d}`, a.n))}
 	r.Version = a.versions[r.Key()] + 1
 	if a.IntN(8) == 0 {

@@ -145,8 +145,8 @@ func holdQueries(limit int) []ledger.HoldQuery {
 }
 
 func recordQueries(limit int) []ledger.RecordQuery {
-	key := ledger.RecordKey{Kind: "kind0", ID: "kind0-r3"}
-	return []ledger.RecordQuery{{Limit: limit}, {Kind: "kind0", Limit: limit}, {Kind: "kind1", ID: "kind1-r2", Limit: limit},
+	key := ledger.RecordKey{Kind: "kind0", ID: "r3"}
+	return []ledger.RecordQuery{{Limit: limit}, {Kind: "kind0", Limit: limit}, {Kind: "kind1", ID: "r2", Limit: limit},
 		{State: "s1", Limit: limit}, {Kind: "kind0", Owner: "o1", Limit: limit}, {Ref: "ref2", Limit: limit},
 		{After: key, Limit: limit}, {Desc: true, Limit: limit}, {Desc: true, After: key, Limit: limit},
 		{Kind: "kind0", Desc: true, After: key, Limit: limit}, {DueBy: at(9, 30), Limit: limit},
@@ -219,6 +219,9 @@ func timeNeverGoesBack(w *world) {
 	w.clock.set(at(9, 30))
 	if now, _ := w.store.Now(w.ctx); now != at(9, 40) {
 		w.Errorf("after a read and a step back, now: got %d, want %d", now, at(9, 40))
+	}
+	if res := w.ok("decided in the past", ledger.Move(post("@supplier", "stock", tee, 1))); res.At != at(9, 40) {
+		w.Errorf("decided at %d, which readers had left behind; want %d", res.At, at(9, 40))
 	}
 	var last int64
 	for _, l := range w.rows().lines {

@@ -104,7 +104,7 @@ CREATE UNIQUE INDEX records_id ON records (kind, id);
 CREATE INDEX records_state ON records (kind, state, id);
 CREATE INDEX records_owner ON records (owner, kind, id) WHERE owner <> '';
 CREATE INDEX records_ref ON records (ref, kind, id) WHERE ref <> '';
-CREATE INDEX records_due ON records (due, id) WHERE due > 0;
+CREATE INDEX records_due ON records (due, id, kind) WHERE due > 0;
 
 -- History is written once.
 -- +goose StatementBegin

@@ -1,0 +1,9 @@
+# Short names only; everything is in scripts/.
+.PHONY: test demo docs
+test:
+	scripts/test
+demo:
+	go run ./cmd/holdfast demo
+docs:
+	go test ./internal/flow -run States -rewrite
+	go test ./httpapi -run OpenAPI -rewrite
