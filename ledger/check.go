@@ -15,6 +15,8 @@ const (
 	MaxOps     = 1000 // ops of one entry
 	MaxRecords = 200  // records of one entry
 	MaxEvents  = 200  // events of one entry
+
+	MaxBody = 256 << 10 // bytes of a record's or event's body, or of a reply
 )
 
 // Check says what is malformed in e, or "". Stores call it; nobody else needs to.
@@ -31,6 +33,9 @@ func (e Entry) Check() string {
 	if len(e.Events) > MaxEvents {
 		return fmt.Sprintf("%d events, at most %d", len(e.Events), MaxEvents)
 	}
+	if len(e.Reply) > MaxBody {
+		return fmt.Sprintf("reply of %d bytes, at most %d", len(e.Reply), MaxBody)
+	}
 	for i, op := range e.Ops {
 		if why := op.check(); why != "" {
 			return fmt.Sprintf("op %d: %s", i, why)
@@ -40,6 +45,9 @@ func (e Entry) Check() string {
 		if !name(r.Kind) || !name(r.ID) || r.Version < 1 || r.Due < 0 {
 			return fmt.Sprintf("record %d: kind, id, version or due out of range", i)
 		}
+		if len(r.Body) > MaxBody {
+			return fmt.Sprintf("record %d: body of %d bytes, at most %d", i, len(r.Body), MaxBody)
+		}
 		if !text(r.State, MaxText) || !text(r.Owner, MaxText) || !text(r.Ref, MaxText) {
 			return fmt.Sprintf("record %d: state, owner or ref is not at most %d bytes of text", i, MaxText)
 		}
@@ -47,6 +55,9 @@ func (e Entry) Check() string {
 	for i, ev := range e.Events {
 		if !name(ev.Type) || !name(ev.Subject) || ev.Seq != 0 || ev.Entry != 0 || ev.At != 0 {
 			return fmt.Sprintf("event %d: type or subject out of range, or numbered by the caller", i)
+		}
+		if len(ev.Body) > MaxBody {
+			return fmt.Sprintf("event %d: body of %d bytes, at most %d", i, len(ev.Body), MaxBody)
 		}
 	}
 	return ""
@@ -80,7 +91,27 @@ func (op Op) check() string {
 	if op.Until < 0 || op.Cap < 0 {
 		return "time out of range"
 	}
+	if op != op.meant() {
+		return "a field that its kind does not have"
+	}
 	return ""
+}
+
+// meant is the op with only the fields that its kind has.
+func (op Op) meant() Op {
+	switch op.Kind {
+	case KindMove:
+		return Op{Kind: op.Kind, From: op.From, To: op.To, Asset: op.Asset, Amount: op.Amount}
+	case KindReserve:
+		op.Keep = false
+		return op
+	case KindCommit:
+		return Op{Kind: op.Kind, Hold: op.Hold, Amount: op.Amount, Keep: op.Keep}
+	case KindExtend:
+		return Op{Kind: op.Kind, Hold: op.Hold, Until: op.Until}
+	default: // KindVoid, KindExpire
+		return Op{Kind: op.Kind, Hold: op.Hold}
+	}
 }
 
 // text accepts what JSON and every database give back as it was: UTF-8 without

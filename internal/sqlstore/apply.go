@@ -80,7 +80,7 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	_ = 0
+	defer sqlTx.Rollback() // after Commit it does nothing
 	t := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
 	state, err := t.load(ctx, entries)
 	if err != nil {

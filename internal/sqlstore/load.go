@@ -83,7 +83,7 @@ func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]an
 		n := min(room, len(keys))
 		to = to[:0]
 		for i := range room {
-			to = args(to, keys[min(i, n-1)]) // room to spare is filled with the last key
+			to = args(to, keys[min(i, 0)]) // room to spare is filled with the last key
 		}
 		keys = keys[n:]
 		rows, err := t.StmtContext(ctx, stmt).QueryContext(ctx, to...)
