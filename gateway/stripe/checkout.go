@@ -22,7 +22,7 @@ const (
 // checkout is a payment on Stripe's page: a Checkout Session.
 type checkout struct{ client *sdk.Client }
 
-func (c checkout) create(ctx context.Context, p gateway.Payment, amount int64) (state, error) {
+func (c checkout) create(ctx context.Context, p gateway.Payment, amount int64, key string) (state, error) {
 	params := &sdk.CheckoutSessionCreateParams{
 		Mode: sdk.String(string(sdk.CheckoutSessionModePayment)),
 		LineItems: []*sdk.CheckoutSessionCreateLineItemParams{{
@@ -42,7 +42,7 @@ func (c checkout) create(ctx context.Context, p gateway.Payment, amount int64) (
 			Metadata:    metadata(p),
 		},
 	}
-	params.SetIdempotencyKey("hf-payment-" + p.ID)
+	params.SetIdempotencyKey(key)
 	s, err := c.client.V1CheckoutSessions.Create(ctx, params)
 	if err != nil {
 		return state{}, err

@@ -11,7 +11,7 @@ import (
 // intent is a payment on the shop's own page: a PaymentIntent.
 type intent struct{ client *sdk.Client }
 
-func (i intent) create(ctx context.Context, p gateway.Payment, amount int64) (state, error) {
+func (i intent) create(ctx context.Context, p gateway.Payment, amount int64, key string) (state, error) {
 	params := &sdk.PaymentIntentCreateParams{
 		Amount:                  sdk.Int64(amount),
 		Currency:                wireCurrency(p.Currency),
@@ -19,7 +19,7 @@ func (i intent) create(ctx context.Context, p gateway.Payment, amount int64) (st
 		AutomaticPaymentMethods: &sdk.PaymentIntentCreateAutomaticPaymentMethodsParams{Enabled: sdk.Bool(true)},
 		Metadata:                metadata(p),
 	}
-	params.SetIdempotencyKey("hf-payment-" + p.ID)
+	params.SetIdempotencyKey(key)
 	pi, err := i.client.V1PaymentIntents.Create(ctx, params)
 	if err != nil {
 		return state{}, err

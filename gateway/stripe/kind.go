@@ -43,7 +43,7 @@ const clockSkew = 5 * time.Minute
 // kind is one of the two objects that stand for a payment. It translates; when
 // to call and what to believe is the Gateway's to say.
 type kind interface {
-	create(ctx context.Context, p gateway.Payment, amount int64) (state, error)
+	create(ctx context.Context, p gateway.Payment, amount int64, key string) (state, error)
 	get(ctx context.Context, ref string) (state, error)
 	close(ctx context.Context, ref string) (state, error)
 	// find returns the Ref of our number, or errAbsent when there is none.
@@ -81,6 +81,7 @@ func unknown(p gateway.Payment, what string, err error) gateway.Answer {
 	}
 }
 
+// replayed says that an answer is the one kept under its key.
 func replayed(r *sdk.APIResponse) bool {
 	return r != nil && r.Header.Get("Idempotent-Replayed") == "true"
 }

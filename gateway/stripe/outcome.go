@@ -61,6 +61,13 @@ func isKept(err error) bool {
 	return errors.As(err, &e) && (e.HTTPStatusCode >= 500 || e.Type == sdk.ErrorTypeIdempotency)
 }
 
+// isSpent says that the key has nothing more to give: its call is over and was
+// a failure of Stripe's, which is repeated for as long as the key is kept.
+func isSpent(err error) bool {
+	var e *sdk.Error
+	return errors.As(err, &e) && e.HTTPStatusCode >= 500 && replayed(e.LastResponse)
+}
+
 // isAbsent says that Stripe has no such object.
 func isAbsent(err error) bool {
 	var e *sdk.Error

@@ -31,26 +31,32 @@ func (g *Gateway) Refund(ctx context.Context, r gateway.Refund) gateway.RefundAn
 	if s.intent == "" {
 		return gateway.RefundAnswer{Outcome: gateway.Refused, Code: codeUnpaid}
 	}
-	re, err := g.createRefund(ctx, r, s.intent, amount)
-	if err == nil {
-		return refundAnswer(r, re)
+	for n := range maxKeys {
+		var re *sdk.Refund
+		re, err = g.createRefund(ctx, r, s.intent, amount, key("refund", r.ID, n))
+		if err == nil {
+			return refundAnswer(r, re)
+		}
+		// "Already refunded" may be our own refund, whose answer was lost; so what
+		// Stripe refuses and what it failed at is looked for before it is believed.
+		if !isFinal(err) && !isKept(err) {
+			break
+		}
+		a := g.findRefund(ctx, r, s.intent)
+		if a.Outcome != gateway.Refused {
+			return a
+		}
+		if isFinal(err) {
+			return gateway.RefundAnswer{Outcome: gateway.Refused, Code: code(err)}
+		}
+		if !isSpent(err) {
+			break
+		}
 	}
-	// "Already refunded" may be our own refund, whose answer was lost; so what
-	// Stripe refuses and what it failed at is looked for before it is believed.
-	if !isFinal(err) && !isKept(err) {
-		return unknownRefund(r, "create", err)
-	}
-	a := g.findRefund(ctx, r, s.intent)
-	if a.Outcome != gateway.Refused {
-		return a
-	}
-	if !isFinal(err) {
-		return unknownRefund(r, "create", err)
-	}
-	return gateway.RefundAnswer{Outcome: gateway.Refused, Code: code(err)}
+	return unknownRefund(r, "create", err)
 }
 
-func (g *Gateway) createRefund(ctx context.Context, r gateway.Refund, intent string, amount int64) (*sdk.Refund, error) {
+func (g *Gateway) createRefund(ctx context.Context, r gateway.Refund, intent string, amount int64, key string) (*sdk.Refund, error) {
 	params := &sdk.RefundCreateParams{
 		PaymentIntent: sdk.String(intent),
 		Amount:        sdk.Int64(amount),
@@ -61,7 +67,7 @@ func (g *Gateway) createRefund(ctx context.Context, r gateway.Refund, intent str
 			metaReason:  clip(r.Reason, maxMetadata),
 		},
 	}
-	params.SetIdempotencyKey("hf-refund-" + r.ID)
+	params.SetIdempotencyKey(key)
 	return g.client.V1Refunds.Create(ctx, params)
 }
 

@@ -225,14 +225,43 @@ func TestAKeptFailureIsResolvedByReading(t *testing.T) {
 		if a := b.Gateway.Refund(t.Context(), b.refund(p, "ref1", 500)); a.Outcome != gateway.Done {
 			t.Errorf("%s: refund: got %s (%v), want done", method, a.Outcome, a.Err)
 		}
-		b.sim.Inject(stripesim.Fault{Call: "refund.create", Kind: stripesim.Stored500})
-		for range 3 {
-			if a := b.Gateway.Refund(t.Context(), b.refund(p, "ref2", 500)); a.Outcome != gateway.Unknown {
-				t.Errorf("%s: refund without effect: got %s, want unknown", method, a.Outcome)
-			}
-		}
 		if got := b.Books(p).Refunded; got != 500 {
 			t.Errorf("%s: refunded %d, want 500", method, got)
+		}
+	}
+}
+
+// A failure that is kept and had no effect is over once it is replayed and
+// nothing is in the lists: then, and not before, the next key is taken.
+func TestAKeptFailureWithoutEffectUsesUpItsKey(t *testing.T) {
+	for _, method := range []string{"checkout", "intent"} {
+		b := open(t, method)
+		b.sim.Inject(stripesim.Fault{Call: method + ".create", Kind: stripesim.Stored500})
+		if a := b.Gateway.Create(t.Context(), b.payment("pay1")); a.Outcome != gateway.Unknown {
+			t.Errorf("%s: first answer: got %s, want unknown", method, a.Outcome)
+		}
+		b.sim.Inject(stripesim.Fault{Call: method + ".list", Kind: stripesim.Unavailable})
+		if a := b.Gateway.Create(t.Context(), b.payment("pay1")); a.Outcome != gateway.Unknown {
+			t.Errorf("%s: nothing is known of the list: got %s, want unknown", method, a.Outcome)
+		}
+		p := b.created(t, "pay1")
+		if err := b.Pay(p); err != nil {
+			t.Fatal(err)
+		}
+		b.sim.Inject(stripesim.Fault{Call: "refund.create", Kind: stripesim.Stored500})
+		for i, want := range []gateway.Outcome{gateway.Unknown, gateway.Done, gateway.Done} {
+			if a := b.Gateway.Refund(t.Context(), b.refund(p, "ref2", 500)); a.Outcome != want {
+				t.Errorf("%s: refund %d: got %s (%v), want %s", method, i, a.Outcome, a.Err, want)
+			}
+		}
+		if got := b.Books(p); got.Refunded != 500 || got.Payments != 1 {
+			t.Errorf("%s: got %+v, want one payment and 500 refunded", method, got)
+		}
+		b.sim.Inject(stripesim.Fault{Call: method + ".create", Kind: stripesim.Stored500})
+		unanswered := b.payment("pay3")
+		b.Gateway.Create(t.Context(), unanswered)
+		if a := b.Gateway.Close(t.Context(), unanswered); a.Outcome != gateway.Done || a.Status != gateway.Closed {
+			t.Errorf("%s: close: got %+v, want closed", method, a)
 		}
 	}
 }

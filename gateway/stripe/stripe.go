@@ -37,6 +37,18 @@ import (
 // that differ and calls that wait.
 const keyLife = 23 * time.Hour
 
+// maxKeys is how many keys one of our numbers can use up. The next one is taken
+// only when the failure that is kept under the last is over and done with, and
+// what it should have made is in no list.
+const maxKeys = 3
+
+func key(what, id string, n int) string {
+	if n == 0 {
+		return "hf-" + what + "-" + id
+	}
+	return fmt.Sprintf("hf-%s-%s-%d", what, id, n+1)
+}
+
 // defaultTimeout bounds a call whose context has no deadline.
 const defaultTimeout = 30 * time.Second
 
@@ -171,21 +183,29 @@ func (g *Gateway) Create(ctx context.Context, p gateway.Payment) gateway.Answer 
 		}
 		return a
 	}
-	s, err := k.create(ctx, p, amount)
-	if err == nil && s.replayed {
-		p.Ref = s.ref
-		return g.Query(ctx, p)
-	}
-	if err == nil {
-		return answer(p, "create", s)
-	}
-	if isKept(err) {
-		if a := g.Query(ctx, p); a.Outcome == gateway.Done {
+	for n := range maxKeys {
+		var s state
+		s, err = k.create(ctx, p, amount, key("payment", p.ID, n))
+		if err == nil && s.replayed {
+			p.Ref = s.ref
+			return g.Query(ctx, p)
+		}
+		if err == nil {
+			return answer(p, "create", s)
+		}
+		if isFinal(err) {
+			return gateway.Answer{Outcome: gateway.Refused, Code: code(err)}
+		}
+		if !isKept(err) {
+			break
+		}
+		a := g.Query(ctx, p)
+		if a.Outcome == gateway.Done {
 			return a
 		}
-	}
-	if isFinal(err) {
-		return gateway.Answer{Outcome: gateway.Refused, Code: code(err)}
+		if a.Outcome != gateway.Refused || !isSpent(err) {
+			break
+		}
 	}
 	return unknown(p, "create", err)
 }
