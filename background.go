@@ -44,6 +44,10 @@ func newBackground(h *Holdfast) *background {
 }
 
 func (b *background) start() {
+	b.loops.Go(b.watchFeed)
+	if b.h.o.Passive {
+		return
+	}
 	b.loops.Go(func() { b.every("tasks", b.wake, b.dispatch) })
 	b.loops.Go(func() {
 		b.every("orders", nil, func(ctx context.Context) error {

@@ -12,8 +12,10 @@ import (
 // elsewhere is how soon something that another process wrote is noticed.
 const elsewhere = 500 * time.Millisecond
 
-// bell wakes those who wait for an order (or any other subject) to change in
-// this process. It carries no data: whoever wakes reads the store.
+// bell wakes those who wait for an order (or any other subject) to change. It
+// carries no data: whoever wakes reads the store. Changes of this process ring
+// at once; one look at the end of the feed, now and then, finds those of others
+// for everybody who waits.
 type bell struct {
 	mu      sync.Mutex
 	waiters map[string]map[chan struct{}]bool // by subject; "" = every subject
@@ -46,11 +48,49 @@ func (b *bell) ring(subject string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range []string{subject, ""} {
-		for c := range b.waiters[s] {
-			select {
-			case c <- struct{}{}:
-			default: // already rung and not yet heard
+		strike(b.waiters[s])
+	}
+}
+
+// ringAll says that anything may have changed.
+func (b *bell) ringAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, waiting := range b.waiters {
+		strike(waiting)
+	}
+}
+
+func strike(waiting map[chan struct{}]bool) {
+	for c := range waiting {
+		select {
+		case c <- struct{}{}:
+		default: // already rung and not yet heard
+		}
+	}
+}
+
+// watchFeed rings when the feed has grown, whoever wrote it.
+func (b *background) watchFeed() {
+	tick := time.NewTicker(elsewhere)
+	defer tick.Stop()
+	var seen int64
+	for {
+		select {
+		case <-tick.C:
+		case <-b.stopped.Done():
+			return
+		}
+		head, err := b.h.store.Head(b.stopped)
+		if err != nil {
+			if b.stopped.Err() == nil {
+				b.h.log.Error("watch the feed", "error", err)
 			}
+			continue
+		}
+		if head.Events > seen {
+			seen = head.Events
+			b.h.bell.ringAll()
 		}
 	}
 }
@@ -79,7 +119,6 @@ func (h *Holdfast) Follow(ctx context.Context, subject string, after int64, f fu
 		}
 		select {
 		case <-rung:
-		case <-time.After(elsewhere):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -54,9 +54,7 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		h.applier = h.batch
 	}
 	h.work = newBackground(h)
-	if !o.Passive {
-		h.work.start()
-	}
+	h.work.start()
 	return h, nil
 }
 

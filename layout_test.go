@@ -39,8 +39,8 @@ var pure = map[string][]string{
 }
 
 // mayStart says which packages may start goroutines. Simulators are servers of
-// their own; cmd starts the servers.
-var mayStart = []string{".", "internal/pipeline", "gateway/stripe/stripesim", "cmd/holdfast"}
+// their own; cmd starts the servers; suites are storms.
+var mayStart = []string{".", "internal/pipeline", "gateway/stripe/stripesim", "cmd/holdfast", "ledger/ledgertest", "gateway/gatewaytest"}
 
 type source struct {
 	dir  string // relative to the module

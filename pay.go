@@ -75,7 +75,6 @@ func (h *Holdfast) awaitOpen(ctx context.Context, p Payment, wait time.Duration)
 		}
 		select {
 		case <-rung:
-		case <-time.After(elsewhere):
 		case <-timeout.C:
 			return now, nil
 		case <-ctx.Done():

@@ -31,9 +31,11 @@ type Options struct {
 	// Version is shown in the OpenAPI document.
 	Version string
 	// Open lets everybody in without an API key. For a demo that listens on
-	// loopback only.
+	// loopback only, with Hosts set: otherwise any web page that the same person
+	// has open could give itself a name that resolves to loopback, and call.
 	Open bool
-	// Hosts are the names (with or without port) that requests may be for. nil = any.
+	// Hosts are the names (with or without port) that requests may be for, and
+	// whose pages may call from a browser. nil = any name, and the same one.
 	Hosts []string
 	// ReturnURLs are the origins that buyers may be sent back to, such as
 	// "https://shop.example". nil = https anywhere and http on loopback.

@@ -24,6 +24,7 @@ var bodies = []struct {
 	{"2 negative", "/v1/orders", line("-1"), 422, "amount_out_of_range"},
 	{"2 smallest", "/v1/orders", line("-9223372036854775808"), 422, "amount_out_of_range"},
 	{"2 minus zero", "/v1/orders", line("-0"), 422, "amount_out_of_range"},
+	{"2 minus zero where 0 is good", "/v1/items", item(`"stock":-0`), 422, "amount_out_of_range"},
 	{"3 2^53", "/v1/orders", line("9007199254740992"), 422, "amount_out_of_range"},
 	{"4 2^63-1", "/v1/orders", line("9223372036854775807"), 422, "amount_out_of_range"},
 	{"4 2^63", "/v1/orders", line("9223372036854775808"), 422, "amount_out_of_range"},
@@ -159,6 +160,19 @@ func TestOnlyJSONIsRead(t *testing.T) {
 	}
 }
 
+func TestReturnURLIsSecureWhereverItGoes(t *testing.T) {
+	s := openShop(t, httpapi.Options{})
+	for url, status := range map[string]int{
+		"http://shop.example/": 422, "javascript:alert(1)": 422, "//shop.example/": 422, "ftp://shop.example/": 422, "/back": 422,
+		"https://shop.example/": 201, "http://127.0.0.1:8080/back": 201, "http://[::1]/": 201,
+	} {
+		id := s.order(oneTee).ID
+		if a := s.do(http.MethodPost, "/v1/orders/"+id+"/payments", fmt.Sprintf(`{"return_url":"%s"}`, url)); a.status != status {
+			t.Errorf("%s: got %d, want %d: %s", url, a.status, status, a.body)
+		}
+	}
+}
+
 func TestReturnURLIsWhereABuyerMayGo(t *testing.T) {
 	s := openShop(t, httpapi.Options{ReturnURLs: []string{"https://shop.example"}})
 	id := s.order(oneTee).ID
@@ -171,6 +185,7 @@ func TestReturnURLIsWhereABuyerMayGo(t *testing.T) {
 		{"40 javascript", `javascript:alert(1)`, 422, "return_url_not_allowed"},
 		{"85 other origin", `https://evil.example/`, 422, "return_url_not_allowed"},
 		{"85 user", `https://shop.example@evil.example/`, 422, "return_url_not_allowed"},
+		{"85 user of the right origin", `https://evil@shop.example/`, 422, "return_url_not_allowed"},
 		{"85 prefix", `https://shop.example.evil.example/`, 422, "return_url_not_allowed"},
 		{"85 backslash", `https://evil.example\\@shop.example/`, 422, "return_url_not_allowed"},
 		{"85 plain", `http://shop.example/`, 422, "return_url_not_allowed"},

@@ -1,10 +1,15 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -105,6 +110,36 @@ func TestAddressIsOneSubscriber(t *testing.T) {
 	} {
 		if got := address(&http.Request{RemoteAddr: remote}); got != want {
 			t.Errorf("%s: got %s, want %s", remote, got, want)
+		}
+	}
+}
+
+func TestFailuresSayAsMuchAsTheyMay(t *testing.T) {
+	var log strings.Builder
+	a := API{log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, c := range []struct {
+		err    error
+		status int
+		code   string
+		retry  bool
+		logged bool
+	}{
+		{fmt.Errorf("holdfast: %w", &holdfast.Rejection{Code: holdfast.CodeOverloaded}), 503, "overloaded", true, false},
+		{fmt.Errorf("holdfast: %w", context.DeadlineExceeded), 503, "outcome_unknown", true, false},
+		{fmt.Errorf("holdfast: %w", context.Canceled), 503, "outcome_unknown", true, false},
+		{errors.New("SQLITE_FULL: disk of db7 is full"), 500, "internal", false, true}, // row 96
+	} {
+		log.Reset()
+		w := httptest.NewRecorder()
+		a.fail(w, httptest.NewRequest(http.MethodGet, "/", nil), c.err)
+		if w.Code != c.status || !strings.Contains(w.Body.String(), `"code":"`+c.code+`"`) || strings.Contains(w.Body.String(), "SQLITE") {
+			t.Errorf("%v: got %d %s", c.err, w.Code, w.Body)
+		}
+		if got := w.Header().Get("Retry-After") != ""; got != c.retry {
+			t.Errorf("%v: got Retry-After %q", c.err, w.Header().Get("Retry-After"))
+		}
+		if got := log.Len() > 0; got != c.logged {
+			t.Errorf("%v: got log %q", c.err, log.String())
 		}
 	}
 }

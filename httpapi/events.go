@@ -45,34 +45,37 @@ func (a *API) stream(rt route) {
 	rt.prepare()
 	a.describeStream(&rt)
 	a.mux.HandleFunc(rt.method+" "+rt.path, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := bounded(r)
+		defer cancel()
 		c := call{api: a, w: w, r: r, status: rt.status}
-		if err := c.admit(r.Context(), &rt); err != nil {
+		if err := c.admit(ctx, &rt); err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		if err := c.follow(); err != nil {
+		if err := c.follow(ctx); err != nil {
 			a.fail(w, r, err)
 		}
 	})
 }
 
 // follow sends events until the client leaves, reads too slowly, or the server
-// drains. An error means that nothing was sent yet.
-func (c *call) follow() error {
+// drains. An error means that nothing was sent yet; until then, ctx bounds the
+// wait.
+func (c *call) follow(ctx context.Context) error {
 	after, err := c.resumeAt()
 	if err != nil {
 		return err
 	}
 	subject := c.id("id")
 	if subject != "" {
-		if _, err := c.api.core.Order(c.r.Context(), subject); err != nil {
+		if _, err := c.api.core.Order(ctx, subject); err != nil {
 			return err
 		}
 	}
 	if c.query.Get("format") == "json" {
-		return c.eventPage(after)
+		return c.eventPage(ctx, after)
 	}
-	ctx, done, err := c.api.streams.open(c.r.Context(), c.who.id)
+	open, done, err := c.api.streams.open(c.r.Context(), c.who.id)
 	if err != nil {
 		return err
 	}
@@ -81,11 +84,10 @@ func (c *call) follow() error {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("X-Accel-Buffering", "no")
 	out := eventWriter{w: c.w, control: http.NewResponseController(c.w), bare: c.who.buyer}
-	_ = out.control.SetReadDeadline(time.Time{})
-	if c.r.Method == http.MethodHead || out.write([]byte(reconnect)) != nil {
-		return nil
+	if out.write([]byte(reconnect)) != nil {
+		return nil // gone already, or HEAD
 	}
-	for out.beat(ctx, c.api.core, subject, &after) {
+	for out.beat(open, c.api.core, subject, &after) {
 	}
 	return nil
 }
@@ -112,13 +114,11 @@ type eventsPage struct {
 	After int64          `json:"after" doc:"Pass it as after for the next page"`
 }
 
-func (c *call) eventPage(after int64) error {
+func (c *call) eventPage(ctx context.Context, after int64) error {
 	limit, err := c.limit()
 	if err != nil {
 		return err
 	}
-	ctx, cancel := bounded(c.r)
-	defer cancel()
 	rows, err := c.api.core.Ledger().Events(ctx, ledger.EventQuery{After: after, Limit: limit})
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (s *streams) init() {
 func (s *streams) open(parent context.Context, id string) (ctx context.Context, done func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if false {
+	if s.of[id] >= maxStreams {
 		return nil, nil, &refusal{code: codeTooManyStreams, detail: "too many open streams", retry: maxRetrySeconds}
 	}
 	s.of[id]++

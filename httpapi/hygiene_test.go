@@ -72,6 +72,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		{"30 GET on POST", s.head("GET /v1/verify HTTP/1.1"), 405, "method_not_allowed"},
 		{"33 override", s.head("GET /v1/keys/abc HTTP/1.1", "X-HTTP-Method-Override: DELETE"), 405, "method_not_allowed"},
 		{"34 encoded slash", s.head("GET /v1/orders/..%2f..%2fadmin HTTP/1.1"), 400, "invalid_path"},
+		{"34 encoded slash alone", s.head("GET /v1/orders/a%2Fb HTTP/1.1"), 400, "invalid_path"},
 		{"34 encoded dots", s.head("GET /v1/orders/%2e%2e/items HTTP/1.1"), 400, "invalid_path"},
 		{"34 dots", s.head("GET /v1/orders/../items HTTP/1.1"), 400, "invalid_path"},
 		{"34 double slash", s.head("GET //v1/orders HTTP/1.1"), 400, "invalid_path"},

@@ -133,6 +133,16 @@ func TestItemsAreReplacedByWhoKnowsThem(t *testing.T) {
 	s.do(http.MethodGet, "/v1/items/nothing", "").want(404, "not_found")
 }
 
+func TestMarkupIsKeptAndHarmless(t *testing.T) {
+	s := openShop(t, httpapi.Options{})
+	const name = `<img src=x onerror=alert(1)></script>`
+	s.do(http.MethodPost, "/v1/items", item(`"name":"`+name+`"`)).want(201, "")
+	a := s.do(http.MethodGet, "/v1/items/cap", "")
+	if a.str("name") != name || strings.Contains(string(a.body), "<") {
+		t.Errorf("rows 40 and 43: got %s", a.body)
+	}
+}
+
 func TestStockIsExplained(t *testing.T) {
 	s := openShop(t, httpapi.Options{})
 	o := s.order(line("97"))

@@ -203,7 +203,7 @@ func writeProblem(w http.ResponseWriter, p Problem) {
 	if p.Status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
 		h.Set("Retry-After", strconv.Itoa(minRetrySeconds+rand.IntN(maxRetrySeconds-minRetrySeconds+1)))
 	}
-	if p.Status == http.StatusUnauthorized {
+	if p.Code == codeUnauthenticated {
 		h.Set("WWW-Authenticate", "Bearer")
 	}
 	h.Set("Content-Type", "application/problem+json")

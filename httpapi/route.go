@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -180,7 +179,6 @@ func (c *call) read(rt *route, in body) error {
 		if rt.keyed {
 			c.key.Print = fingerprint(c.r, nil)
 		}
-		c.patient()
 		return nil
 	}
 	if !jsonBody(c.r) {
@@ -198,15 +196,7 @@ func (c *call) read(rt *route, in body) error {
 	if rt.keyed {
 		c.key.Print = fingerprint(c.r, doc)
 	}
-	c.patient()
 	return nil
-}
-
-// patient lifts the deadline of the request's body once that is read: it would
-// otherwise end the context of a handler that takes longer. A writer that knows
-// no deadlines has none to lift.
-func (c *call) patient() {
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 }
 
 func jsonBody(r *http.Request) bool {

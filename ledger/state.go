@@ -38,7 +38,7 @@ type cell struct {
 }
 
 type slot struct {
-	before HoldState // "" = new
+	before Hold // no ID = a new row
 	now    Hold
 	dirty  bool
 }
@@ -63,11 +63,8 @@ type Changes struct {
 // BalanceChange is a balance before and after; Before.Version 0 = a new row.
 type BalanceChange struct{ Before, After Balance }
 
-// HoldChange is a hold that changed; Before "" = a new row.
-type HoldChange struct {
-	Before HoldState
-	After  Hold
-}
+// HoldChange is a hold before and after; Before without ID = a new row.
+type HoldChange struct{ Before, After Hold }
 
 // RecordChange is a record that changed; Before 0 = a new row.
 type RecordChange struct {
@@ -140,7 +137,7 @@ func compareRecordKeys(a, b RecordKey) int {
 func (s *State) PutBalance(b Balance) { s.balances[b.Key] = &cell{before: b, now: b} }
 
 // PutHold loads a row.
-func (s *State) PutHold(h Hold) { s.holds[h.ID] = &slot{before: h.State, now: h} }
+func (s *State) PutHold(h Hold) { s.holds[h.ID] = &slot{before: h, now: h} }
 
 // PutRecord loads the version of a record.
 func (s *State) PutRecord(k RecordKey, version int64) { s.versions[k] = version }
@@ -260,7 +257,7 @@ func (s *State) Changes() Changes {
 	}
 	for _, o := range s.dirtyHolds {
 		ch.Holds = append(ch.Holds, HoldChange{o.before, o.now})
-		o.before, o.dirty = o.now.State, false
+		o.before, o.dirty = o.now, false
 	}
 	slices.SortFunc(ch.Balances, func(a, b BalanceChange) int { return a.After.Key.Compare(b.After.Key) })
 	slices.SortFunc(ch.Holds, func(a, b HoldChange) int { return cmp.Compare(a.After.ID, b.After.ID) })

@@ -125,7 +125,7 @@ func TestChangesNameEachRowOnceWithItsFormBefore(t *testing.T) {
 		ch.Balances[0].After != (ledger.Balance{Key: key, Posted: 7, Version: 6}) || ch.Balances[1].Before.Version != 0 {
 		t.Errorf("balances: got %+v", ch.Balances)
 	}
-	if len(ch.Holds) != 2 || ch.Holds[0].Before != ledger.Held || ch.Holds[1].Before != "" || ch.Holds[1].After.State != ledger.Committed {
+	if len(ch.Holds) != 2 || ch.Holds[0].Before.State != ledger.Held || ch.Holds[1].Before.ID != "" || ch.Holds[1].After.State != ledger.Committed {
 		t.Errorf("holds: got %+v", ch.Holds)
 	}
 	if len(ch.Records) != 1 || ch.Records[0].Before != 1 || ch.Records[0].After.Version != 3 {
@@ -145,7 +145,7 @@ func TestChangesNameEachRowOnceWithItsFormBefore(t *testing.T) {
 	if len(next.Balances) != 2 || next.Balances[0].Before != ch.Balances[0].After {
 		t.Errorf("after another entry: got %+v, want it to go on from %+v", next.Balances, ch.Balances[0].After)
 	}
-	if len(next.Holds) != 1 || next.Holds[0].Before != ledger.Held || next.Holds[0].After.State != ledger.Voided {
+	if len(next.Holds) != 1 || next.Holds[0].Before.State != ledger.Held || next.Holds[0].After.State != ledger.Voided {
 		t.Errorf("after another entry: holds: got %+v", next.Holds)
 	}
 }

@@ -19,7 +19,7 @@ const requestsFor = 15 * time.Second
 // logger writes for people on a terminal, JSON otherwise.
 func (h *host) logger() *slog.Logger {
 	if h.terminal() && !h.json {
-		return slog.New(tint.NewHandler(h.err, &tint.Options{TimeFormat: time.TimeOnly}))
+		return slog.New(tint.NewTextHandler(h.err, &tint.Options{TimeFormat: time.TimeOnly}))
 	}
 	return slog.New(slog.NewJSONHandler(h.err, nil))
 }

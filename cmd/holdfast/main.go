@@ -12,11 +12,21 @@ import (
 )
 
 func main() {
-	// The first signal asks to end. The second one meets the system's own
-	// handling again, and ends at once.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], &host{out: os.Stdout, err: os.Stderr, env: os.Getenv}))
+	os.Exit(run(untilSignal(), os.Args[1:], &host{out: os.Stdout, err: os.Stderr, env: os.Getenv}))
+}
+
+// untilSignal ends with the first signal. By then the second one meets the
+// system's own handling again, and ends the process at once.
+func untilSignal() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() {
+		<-signals
+		signal.Stop(signals)
+		cancel()
+	}()
+	return ctx
 }
 
 // host is what the commands see of the process around them.

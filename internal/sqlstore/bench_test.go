@@ -102,3 +102,19 @@ func BenchmarkBatched(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkRecord: one record is read by its id.
+func BenchmarkRecord(b *testing.B) {
+	s := benchmarkStore(b)
+	e := order()
+	if _, err := s.Apply(context.Background(), e); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		got, err := s.Records(context.Background(), ledger.RecordQuery{Kind: "order", ID: e.Records[0].ID})
+		if err != nil || len(got) != 1 {
+			b.Fatalf("got %v, %v, want one record", got, err)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -79,16 +81,12 @@ func openSQLite(ctx context.Context, rest string, o Options) (conns, error) {
 	default:
 		return conns{}, fmt.Errorf("sqlite knows no synchronous=%q", level)
 	}
-	// The file holds the ledger's secret: make it before SQLite does, for the owner alone.
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	uri, err := sqliteFile(path)
 	if err != nil {
 		return conns{}, err
 	}
-	if err := f.Close(); err != nil {
-		return conns{}, err
-	}
 	c := conns{durability: level}
-	c.write, err = driver.Open(path, sqliteSession(level,
+	c.write, err = driver.Open(uri, sqliteSession(level,
 		"PRAGMA temp_store=MEMORY", // an INSERT of many rows keeps a journal of its own
 		fmt.Sprintf("PRAGMA cache_size=-%d", sqliteWriterCache),
 		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", sqliteAutoCheckpoint)))
@@ -100,13 +98,33 @@ func openSQLite(ctx context.Context, rest string, o Options) (conns, error) {
 	if err := c.write.PingContext(ctx); err != nil {
 		return conns{}, errors.Join(err, c.write.Close())
 	}
-	c.read, err = driver.Open(path, sqliteSession(level, "PRAGMA query_only=ON"))
+	c.read, err = driver.Open(uri, sqliteSession(level, "PRAGMA query_only=ON"))
 	if err != nil {
 		return conns{}, errors.Join(err, c.write.Close())
 	}
 	c.read.SetMaxOpenConns(sqliteReaders)
 	c.read.SetMaxIdleConns(sqliteReaders)
 	return c, nil
+}
+
+// sqliteFile makes the file if there is none, for its owner alone, and gives
+// its URI. Both the file and its log hold the ledger's secret; SQLite would let
+// everybody read a new file, and "modeof" is how the log gets the same mode.
+func sqliteFile(path string) (uri string, err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", err
+	}
+	if err := f.Close(); err != nil {
+		return "", err
+	}
+	query := strings.ReplaceAll(url.QueryEscape(path), "+", "%20") // SQLite takes + for itself
+	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "modeof=" + query}
+	return u.String(), nil
 }
 
 // sqliteSession sets up a connection and reads back what durability hangs on:

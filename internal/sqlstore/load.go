@@ -12,8 +12,7 @@ type tx struct {
 	*sql.Tx
 	*statements
 	strategy strategy
-	head     ledger.Head            // as it was read
-	read     map[string]ledger.Hold // the holds as they were read
+	head     ledger.Head // as it was read
 }
 
 const (
@@ -39,9 +38,7 @@ func (t *tx) load(ctx context.Context, entries []ledger.Entry) (*ledger.State, e
 	if err != nil {
 		return nil, err
 	}
-	t.read = make(map[string]ledger.Hold, len(needs.Holds))
 	err = look(ctx, t, t.holds, needs.Holds, argText, scanHold, func(h ledger.Hold) error {
-		t.read[h.ID] = h
 		state.PutHold(h)
 		needs.AddHold(h)
 		return nil
@@ -83,7 +80,7 @@ func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]an
 		n := min(room, len(keys))
 		to = to[:0]
 		for i := range room {
-			to = args(to, keys[min(i, 0)]) // room to spare is filled with the last key
+			to = args(to, keys[min(i, n-1)]) // room to spare is filled with the last key
 		}
 		keys = keys[n:]
 		rows, err := t.StmtContext(ctx, stmt).QueryContext(ctx, to...)

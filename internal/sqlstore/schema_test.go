@@ -29,6 +29,7 @@ func TestTheSchemaRefusesWrongRows(t *testing.T) {
 	}
 	const check, trigger, unique, primary, typed, null = sqlite3.CONSTRAINT_CHECK, sqlite3.CONSTRAINT_TRIGGER,
 		sqlite3.CONSTRAINT_UNIQUE, sqlite3.CONSTRAINT_PRIMARYKEY, sqlite3.CONSTRAINT_DATATYPE, sqlite3.CONSTRAINT_NOTNULL
+	s := open(t, Options{})
 	tested := map[string]bool{}
 	for _, c := range []struct {
 		rule      string // the name of the constraint, or what the trigger says
@@ -104,7 +105,7 @@ func TestTheSchemaRefusesWrongRows(t *testing.T) {
 	} {
 		tested[c.rule] = true
 		t.Run(c.rule, func(t *testing.T) {
-			tx := goodRows(t)
+			tx := goodRows(t, s)
 			_, err := tx.Exec(c.statement)
 			if !errors.Is(err, c.code) || !strings.Contains(err.Error(), c.rule) {
 				t.Errorf("%s\ngot %v, want %v by %s", c.statement, err, c.code, c.rule)
@@ -123,7 +124,7 @@ func TestTheSchemaRefusesWrongRows(t *testing.T) {
 }
 
 func TestTheSchemaTakesRightRows(t *testing.T) {
-	tx := goodRows(t)
+	tx := goodRows(t, open(t, Options{}))
 	for _, statement := range []string{goodLine, goodPosting, goodEvent, goodBalance, goodHold, goodRecord,
 		`INSERT INTO balances (account, asset, posted, held, version) VALUES ('@bank', 'CNY', -5, 5, 1)`,
 		`INSERT INTO balances (account, asset, posted, held, version) VALUES ('A', 'CNY', 0, 0, 1)`, // not 'a'
@@ -136,7 +137,7 @@ func TestTheSchemaTakesRightRows(t *testing.T) {
 }
 
 func TestTheRecordsAreSeenAsTables(t *testing.T) {
-	tx := goodRows(t)
+	tx := goodRows(t, open(t, Options{}))
 	for _, statement := range []string{
 		`INSERT INTO records VALUES ('order', 'o1', 3, 'paid', 'c1', '', 0, '{"id":"o1","customer":"c1","state":"paid","currency":"CNY","total":5,"paid":5,"refunded":0,"created_at":"2027-01-15T08:00:00Z","expires_at":"2027-01-15T08:15:00Z"}')`,
 		`INSERT INTO records VALUES ('payment', 'p1', 1, 'succeeded', '', 'pi_1', 0, '{"id":"p1","order":"o1","gateway":"stripe","method":"card","amount":5,"currency":"CNY","ref":"pi_1"}')`,
@@ -162,11 +163,10 @@ func TestTheRecordsAreSeenAsTables(t *testing.T) {
 	}
 }
 
-// goodRows is a transaction on a store that keeps a row of each table; it is
+// goodRows is a transaction on s that keeps a row of each table; it is
 // rolled back.
-func goodRows(t *testing.T) *sql.Tx {
+func goodRows(t *testing.T, s *Store) *sql.Tx {
 	t.Helper()
-	s := open(t, Options{})
 	tx, err := s.conns.write.Begin()
 	if err != nil {
 		t.Fatal(err)

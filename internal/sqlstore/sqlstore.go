@@ -129,6 +129,11 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	if err := s.identify(ctx); err != nil {
 		return fmt.Errorf("identify the ledger: %w", err)
 	}
+	head, err := s.Head(ctx)
+	if err != nil {
+		return err
+	}
+	s.now(head)
 	s.statements, err = prepareStatements(ctx, s.conns.write, s.dialect, s.strategy)
 	return err
 }
@@ -181,14 +186,9 @@ func (s *Store) Secret() []byte { return s.secret }
 // Schema is the version of the tables.
 func (s *Store) Schema() int64 { return s.schema }
 
-// Now implements ledger.Reader.
-func (s *Store) Now(ctx context.Context) (int64, error) {
-	head, err := s.Head(ctx)
-	if err != nil {
-		return 0, err
-	}
-	return s.now(head), nil
-}
+// Now implements ledger.Reader. It reads no row: a time that another process
+// has written later is met by the transaction that decides.
+func (s *Store) Now(context.Context) (int64, error) { return s.now(ledger.Head{}), nil }
 
 // now is the store's time, given the end of the journal.
 func (s *Store) now(head ledger.Head) int64 {

@@ -98,26 +98,28 @@ func TestOpeningAgainKeepsTheLedger(t *testing.T) {
 	}
 }
 
-func TestTwoStoresOpenOneEmptyFileAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
-	var ids [4]string
+func TestStoresThatOpenOneEmptyFileAtOnceAreOneLedger(t *testing.T) {
+	const files, stores = 4, 4
+	dir := t.TempDir()
+	var ids [files][stores]string
 	var wg sync.WaitGroup
-	for i := range ids {
+	for i := range files * stores {
 		wg.Go(func() {
-			s, err := Open(t.Context(), "sqlite:"+path, Options{Clock: fixedClock})
+			s, err := Open(t.Context(), fmt.Sprintf("sqlite:%s/%d.db", dir, i%files), Options{Clock: fixedClock})
 			if err != nil {
 				t.Errorf("open %d: %v", i, err)
 				return
 			}
-			ids[i] = s.ID()
-			s.Close()
+			ids[i%files][i/files] = s.ID()
+			if err := s.Close(); err != nil {
+				t.Errorf("close %d: %v", i, err)
+			}
 		})
 	}
 	wg.Wait()
-	for _, id := range ids {
-		if id != ids[0] {
-			t.Errorf("ids: got %q, want one", ids)
-			break
+	for _, same := range ids {
+		if len(slices.Compact(same[:])) != 1 {
+			t.Errorf("ids: got %q, want one", same)
 		}
 	}
 }
@@ -173,15 +175,17 @@ func TestUnusableURLsAreRefused(t *testing.T) {
 	}
 }
 
-func TestTheFileIsForItsOwnerAlone(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
-	openAt(t, path, Options{})
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := info.Mode().Perm(); got != 0o600 {
-		t.Errorf("mode: got %o, want 600", got)
+func TestTheFilesAreForTheirOwnerAlone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a shop + #1 & 100%20.db")
+	apply(t, openAt(t, path, Options{}), stock("stock", 1))
+	for _, suffix := range []string{"", "-wal"} {
+		info, err := os.Stat(path + suffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != 0o600 {
+			t.Errorf("mode of %q: got %o, want 600", suffix, got)
+		}
 	}
 }
 

@@ -59,11 +59,11 @@ func (t *tx) write(ctx context.Context, ch ledger.Changes) error {
 func (t *tx) writeHolds(ctx context.Context, changes []ledger.HoldChange) error {
 	var fresh []ledger.Hold
 	for _, c := range changes {
-		if c.Before == "" {
+		if c.Before.ID == "" {
 			fresh = append(fresh, c.After)
 			continue
 		}
-		h, was := c.After, t.read[c.After.ID]
+		h, was := c.After, c.Before
 		err := t.update(ctx, t.updateHold, h.Committed, h.Released, string(h.State), h.Until,
 			h.ID, was.Committed, was.Released, was.Until)
 		if err != nil {

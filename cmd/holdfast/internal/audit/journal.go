@@ -103,7 +103,7 @@ func (j *journal) readPostings(ctx context.Context, r ledger.Reader) error {
 			}
 		case gone(p.From) && !gone(p.To):
 			s.sold -= p.Amount
-			if p.To == flow.Stock {
+			if p.To != flow.Reserve { // there never was a piece
 				s.soldFromStock -= p.Amount
 			}
 		}
