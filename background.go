@@ -122,7 +122,7 @@ const (
 func (b *background) sweepOrders(ctx context.Context) (n int, err error) {
 	b.sweeping.Lock()
 	defer b.sweeping.Unlock()
-	due, err := b.due(ctx, flow.KindOrder, "", sweepBatch)
+	due, err := b.due(ctx, flow.KindOrder, sweepBatch)
 	if err != nil {
 		return 0, err
 	}
@@ -146,12 +146,12 @@ func (b *background) sweepOrders(ctx context.Context) (n int, err error) {
 }
 
 // due lists the records whose time has come.
-func (b *background) due(ctx context.Context, kind, state string, limit int) ([]ledger.Record, error) {
+func (b *background) due(ctx context.Context, kind string, limit int) ([]ledger.Record, error) {
 	now, err := b.h.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	rs, err := b.h.store.Records(ctx, ledger.RecordQuery{Kind: kind, State: state, DueBy: int64(now), Limit: limit})
+	rs, err := b.h.store.Records(ctx, ledger.RecordQuery{Kind: kind, DueBy: int64(now), Limit: limit})
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: list overdue %ss: %w", kind, err)
 	}

@@ -96,7 +96,7 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}
-	late, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, State: taskReady, DueBy: now - overdueAfter.Milliseconds()})
+	late, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, DueBy: now - overdueAfter.Milliseconds()})
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}

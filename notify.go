@@ -148,7 +148,7 @@ func (h *Holdfast) putParked(ctx context.Context, p parked, state string, due Ti
 
 // sweepParked looks again at what was parked.
 func (b *background) sweepParked(ctx context.Context) error {
-	due, err := b.due(ctx, kindParked, parkedNow, sweepBatch)
+	due, err := b.due(ctx, kindParked, sweepBatch)
 	if err != nil {
 		return err
 	}

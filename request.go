@@ -29,7 +29,6 @@ type (
 // Kinds and states of records that this package asks for.
 const (
 	kindTask  = flow.KindTask
-	taskReady = flow.TaskReady
 	taskStuck = "stuck"
 )
 

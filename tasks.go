@@ -25,7 +25,7 @@ const (
 // dispatch starts the tasks that are due, as many as there are slots. A task
 // that ends makes room and rings again.
 func (b *background) dispatch(ctx context.Context) error {
-	due, err := b.due(ctx, flow.KindTask, flow.TaskReady, 2*cap(b.slots))
+	due, err := b.due(ctx, flow.KindTask, 2*cap(b.slots))
 	if err != nil {
 		return err
 	}

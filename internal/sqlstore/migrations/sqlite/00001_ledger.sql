@@ -71,6 +71,8 @@ CREATE TABLE balances (
     CONSTRAINT balances_are_not_overdrawn CHECK (external = 1 OR posted - held >= 0)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX balances_asset ON balances (asset, account);
+
 CREATE TABLE holds (
     id           TEXT    NOT NULL PRIMARY KEY CONSTRAINT holds_have_an_id CHECK (length(id) > 0),
     from_account TEXT    NOT NULL,
@@ -104,7 +106,7 @@ CREATE UNIQUE INDEX records_id ON records (kind, id);
 CREATE INDEX records_state ON records (kind, state, id);
 CREATE INDEX records_owner ON records (owner, kind, id) WHERE owner <> '';
 CREATE INDEX records_ref ON records (ref, kind, id) WHERE ref <> '';
-CREATE INDEX records_due ON records (due, id, kind) WHERE due > 0;
+CREATE INDEX records_due ON records (kind, due, id) WHERE due > 0;
 
 -- History is written once.
 -- +goose StatementBegin
