@@ -127,7 +127,7 @@ func (h *Holdfast) putEntry(ctx context.Context, key Key, in ItemInput) (ledger.
 	if err != nil {
 		return ledger.Entry{}, item, fmt.Errorf("holdfast: put item %s: %w", in.SKU, err)
 	}
-	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Reply: body,
+	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print,
 		Records: []ledger.Record{{Kind: flow.KindItem, ID: in.SKU, Version: item.Version, Body: body}},
 		Events:  []ledger.Event{{Type: "item.updated", Subject: in.SKU, Body: body}},
 	}

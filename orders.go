@@ -2,7 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -56,9 +55,6 @@ func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Or
 	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Ops: ch.Ops, Records: ch.Records(), Events: ch.Events}
 	if e.ID == "" {
 		e.ID = order.ID
-	}
-	if e.Reply, err = json.Marshal(order); err != nil {
-		return Answer[Order]{}, fmt.Errorf("holdfast: place order: %w", err)
 	}
 	if order.Reference != "" {
 		e.Records = append(e.Records, ledger.Record{Kind: kindReference, ID: order.Reference, Version: 1, Ref: order.ID})

@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -189,6 +190,9 @@ func command[T any](ctx context.Context, h *Holdfast, key Key, order string, ev 
 		if key.Value != "" {
 			e.ID, e.Fingerprint = key.entry(), key.Print
 			e.Reply, err = json.Marshal(pick(c))
+			if len(e.Records) > 0 && bytes.Equal(e.Reply, e.Records[0].Body) {
+				e.Reply = nil // the entry replies with it anyway
+			}
 		}
 		return err
 	})

@@ -47,7 +47,7 @@ func (l Line) Open() (Entry, Result, error) {
 	if b.Refusal != nil {
 		res = *b.Refusal
 	}
-	res.Seq, res.At, res.Reply = l.Seq, l.At, b.Reply
+	res.Seq, res.At, res.Reply = l.Seq, l.At, b.reply(l.Code)
 	return b.Entry, res, nil
 }
 

@@ -169,8 +169,17 @@ type Entry struct {
 	Ops      []Op     `json:"ops,omitempty"`
 	Records  []Record `json:"records,omitempty"`
 	Events   []Event  `json:"events,omitempty"`
-	// Reply is kept with the entry and given back on replay, byte for byte.
+	// Reply is kept with the entry and given back on replay, byte for byte. An
+	// entry without one that was not refused replies with its first record's body.
 	Reply json.RawMessage `json:"reply,omitempty"`
+}
+
+// reply is what the entry answers with, without blanks.
+func (e Entry) reply(code Code) json.RawMessage {
+	if len(e.Reply) == 0 && code == OK && len(e.Records) > 0 {
+		return compact(e.Records[0].Body)
+	}
+	return compact(e.Reply)
 }
 
 // Code says why an entry was refused. OK is the empty one.
@@ -197,7 +206,7 @@ type Result struct {
 	Seq       int64           `json:"-"` // Line.Seq; 0 when refused and not remembered
 	At        int64           `json:"-"` // store time of the decision, Unix ms
 	Replayed  bool            `json:"-"` // decided earlier; this is the stored result
-	Reply     json.RawMessage `json:"-"` // Entry.Reply as stored
+	Reply     json.RawMessage `json:"-"` // see Entry.Reply
 	Code      Code            `json:"code,omitempty"`
 	Op        int             `json:"op,omitempty"`        // index of the refused op
 	Key       Key             `json:"key,omitzero"`        // for Insufficient and Overflow

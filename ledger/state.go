@@ -195,7 +195,7 @@ func (s *State) write(e Entry, body []byte, print Hash, p *plan, res Result) Res
 	line.Hash = line.Chain(s.head.Hash)
 	s.head.Seq, s.head.At, s.head.Hash = line.Seq, line.At, line.Hash
 	s.changes.Lines = append(s.changes.Lines, line)
-	res.Seq, res.Reply = line.Seq, compact(e.Reply)
+	res.Seq, res.Reply = line.Seq, e.reply(res.Code)
 	s.seen[e.ID] = seen{print, res}
 	if p == nil {
 		return res

@@ -6,6 +6,7 @@ import (
 
 var replays = []claim{
 	{"SameEntryGivesTheStoredAnswer", sameEntry},
+	{"WithoutAReplyTheFirstRecordIsTheReply", recordAsReply},
 	{"SameIDWithAnotherBodyIsRefused", anotherBody},
 	{"AFingerprintSaysWhatIsTheSame", fingerprints},
 	{"ARememberedRefusalStaysRefused", rememberedRefusal},
@@ -36,6 +37,22 @@ func sameEntry(w *world) {
 	w.has("stock", tee, 5, 2)
 	if h := w.head(); h.Seq != first.Seq || h.Events != 1 {
 		w.Errorf("the replay made the journal %d lines and %d events long", h.Seq, h.Events)
+	}
+}
+
+func recordAsReply(w *world) {
+	e := ledger.Entry{ID: "o1", Remember: true, Records: []ledger.Record{
+		{Kind: "order", ID: "o1", Version: 1, Body: []byte(`{"n":1}`)},
+		{Kind: "task", ID: "o1", Version: 1, Body: []byte(`{"n":2}`)},
+	}}
+	for range 2 {
+		if got := w.okEntry(e); string(got.Reply) != `{"n":1}` {
+			w.Errorf("got reply %s, want the first record's body", got.Reply)
+		}
+	}
+	e.ID, e.Ops = "o2", []ledger.Op{ledger.Void("none")}
+	if got := w.refusedEntry(ledger.Stale, e); len(got.Reply) > 0 {
+		w.Errorf("a refusal replies %s, though its record was not written", got.Reply)
 	}
 }
 
