@@ -20,7 +20,10 @@ const (
 )
 
 // Check says what is malformed in e, or "". Stores call it; nobody else needs to.
-func (e Entry) Check() string {
+func (e Entry) Check() string { return e.prepared().why }
+
+// checkFields is Check without what only encoding shows.
+func (e Entry) checkFields() string {
 	if e.ID == "" || !text(e.ID, MaxEntryID) {
 		return fmt.Sprintf("entry id of %d bytes is not 1 to %d bytes of text", len(e.ID), MaxEntryID)
 	}

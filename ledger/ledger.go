@@ -172,6 +172,8 @@ type Entry struct {
 	// Reply is kept with the entry and given back on replay, byte for byte. An
 	// entry without one that was not refused replies with its first record's body.
 	Reply json.RawMessage `json:"reply,omitempty"`
+
+	form *form // set by Prepare
 }
 
 // reply is what the entry answers with, without blanks.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"unicode/utf8"
 )
 
 // State decides entries against a set of rows. A store loads the rows that a
@@ -155,19 +154,12 @@ func (s *State) PutLine(l Line) error {
 // Decide decides one entry at time now (Unix ms; never before the last line).
 func (s *State) Decide(e Entry, now int64) Result {
 	now = max(now, s.head.At)
-	if why := e.Check(); why != "" {
-		return Result{At: now, Code: Invalid, Detail: why}
+	f := e.prepared()
+	if f.why != "" {
+		return Result{At: now, Code: Invalid, Detail: f.why}
 	}
-	body, err := encode(e, nil)
-	if err != nil {
-		return Result{At: now, Code: Invalid, Detail: err.Error()}
-	}
-	if !utf8.Valid(body) {
-		return Result{At: now, Code: Invalid, Detail: "a body is not UTF-8"}
-	}
-	print := fingerprint(e, body)
 	if old, ok := s.seen[e.ID]; ok {
-		if old.fingerprint != print {
+		if old.fingerprint != f.print {
 			return Result{At: now, Code: IDReused}
 		}
 		res := old.result
@@ -177,26 +169,27 @@ func (s *State) Decide(e Entry, now int64) Result {
 	p, refusal := s.plan(e, now)
 	refusal.At = now
 	if !refusal.Refused() {
-		return s.write(e, body, print, p, Result{At: now})
+		return s.write(e, f, p, Result{At: now})
 	}
 	if !e.Remember {
 		return refusal
 	}
-	if body, err = encode(e, &refusal); err != nil {
+	body, err := encode(e, &refusal)
+	if err != nil {
 		return Result{At: now, Code: Invalid, Detail: err.Error()}
 	}
-	return s.write(e, body, print, nil, refusal)
+	return s.write(e, &form{body: body, print: f.print, reply: e.reply(refusal.Code)}, nil, refusal)
 }
 
 // write appends the line and applies the plan (nil = a remembered refusal).
 // It cannot fail.
-func (s *State) write(e Entry, body []byte, print Hash, p *plan, res Result) Result {
-	line := Line{Seq: s.head.Seq + 1, At: res.At, ID: e.ID, Fingerprint: print, Code: res.Code, Body: body}
+func (s *State) write(e Entry, f *form, p *plan, res Result) Result {
+	line := Line{Seq: s.head.Seq + 1, At: res.At, ID: e.ID, Fingerprint: f.print, Code: res.Code, Body: f.body}
 	line.Hash = line.Chain(s.head.Hash)
 	s.head.Seq, s.head.At, s.head.Hash = line.Seq, line.At, line.Hash
 	s.changes.Lines = append(s.changes.Lines, line)
-	res.Seq, res.Reply = line.Seq, e.reply(res.Code)
-	s.seen[e.ID] = seen{print, res}
+	res.Seq, res.Reply = line.Seq, f.reply
+	s.seen[e.ID] = seen{f.print, res}
 	if p == nil {
 		return res
 	}

@@ -29,7 +29,7 @@ const (
 	crashPoll    = 100 * time.Millisecond
 )
 
-// troubledALittle leaves out the kept 500, which only time can resolve.
+// troubledALittle is a gateway that lets most things through.
 var troubledALittle = stripesim.Faults{
 	DelayNotice: 200 * time.Millisecond, LoseNotice: 0.1, DuplicateNotice: 0.1, ForgeNotice: 0.05, TwoEvents: 0.1,
 	LostAnswer: 0.03, Unavailable: 0.03, PaidBeforeClose: 0.2,

@@ -120,7 +120,10 @@ func (b *Batch) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Re
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("pipeline: apply %q: %w: %w", entries[0].ID, ErrWithdrawn, err)
 	}
-	c := &call{entries: entries, done: make(chan struct{})}
+	c := &call{entries: make([]ledger.Entry, len(entries)), done: make(chan struct{})}
+	for i, e := range entries {
+		c.entries[i] = e.Prepare() // here, where many callers do it at once
+	}
 	if err := b.enqueue(c); err != nil {
 		return nil, fmt.Errorf("pipeline: apply %q: %w", entries[0].ID, err)
 	}

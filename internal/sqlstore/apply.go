@@ -32,7 +32,11 @@ var errCommit = errors.New("commit")
 // transaction and become durable together; a longer list takes several.
 func (s *Store) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Result, error) {
 	results := make([]ledger.Result, 0, len(entries))
-	for batch := range slices.Chunk(entries, MaxBatch) {
+	prepared := make([]ledger.Entry, len(entries))
+	for i, e := range entries {
+		prepared[i] = e.Prepare() // once, before anybody waits for the transaction
+	}
+	for batch := range slices.Chunk(prepared, MaxBatch) {
 		decided, err := s.applyBatch(ctx, batch)
 		if err != nil {
 			return nil, fmt.Errorf("sqlstore: apply %d entries from %q on, outcome unknown: %w", len(batch), batch[0].ID, err)
