@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bojanz/currency"
+	"golang.org/x/text/unicode/norm"
 
 	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/ledger"
@@ -35,6 +36,17 @@ var idForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // maxNames is how many languages an item's name can have.
 const maxNames = 20
+
+// normal is in with names that look the same being the same: Unicode NFC.
+func (in ItemInput) normal() ItemInput {
+	in.Name = norm.NFC.String(in.Name)
+	names := make(map[string]string, len(in.Names))
+	for lang, name := range in.Names {
+		names[lang] = norm.NFC.String(name)
+	}
+	in.Names = names
+	return in
+}
 
 func (in ItemInput) check() error {
 	if !idForm.MatchString(in.SKU) {
@@ -86,6 +98,7 @@ func (h *Holdfast) PutItem(ctx context.Context, key Key, in ItemInput) (Answer[I
 	if err := in.check(); err != nil {
 		return Answer[Item]{}, err
 	}
+	in = in.normal()
 	defer h.items.forget(in.SKU)
 	for range maxConflict {
 		e, item, err := h.putEntry(ctx, key, in)

@@ -227,6 +227,15 @@ func TestAnOldVersionOfAnItemIsNotReplaced(t *testing.T) {
 	}
 }
 
+func TestNamesThatLookTheSameAreTheSame(t *testing.T) {
+	b := newBench(t)
+	in := ItemInput{SKU: "cafe", Name: "Cafe\u0301", Names: map[string]string{"fr": "e\u0301"}, Price: 1, Currency: "EUR"}
+	a, err := b.PutItem(ctx, Key{}, in)
+	if err != nil || a.Value.Name != "Caf\u00e9" || a.Value.Names["fr"] != "\u00e9" {
+		t.Errorf("got %+q %v", a.Value.Name, err)
+	}
+}
+
 func TestEventsAreGaplessAndTellTheStory(t *testing.T) {
 	b := newBench(t)
 	o := b.place("tee", 1)

@@ -139,7 +139,7 @@ func (h *host) showBench(all []figures) {
 	rows(h.out, table.Row{"preset", "accepted/s", "ratio", "refused/s", "p50 ms", "p99 ms", "oversold", "undersold", "unanswered"}, list...)
 }
 
-// phase is how long the second phase takes.
+// soldOut is how long the second phase takes.
 func (b *benching) soldOut() time.Duration {
 	return max(time.Duration(b.seconds/5*float64(time.Second)), 100*time.Millisecond)
 }
