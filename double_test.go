@@ -37,6 +37,13 @@ func newTill() *till {
 
 func (g *till) Methods() []string { return []string{"page", "code"} }
 
+func (g *till) Check(p gateway.Payment) *gateway.Unfit {
+	if p.Amount > 1000 {
+		return &gateway.Unfit{Field: "amount", Detail: "the till is small"}
+	}
+	return nil
+}
+
 var errTimeout = errors.New("timeout")
 
 // call runs f unless the gateway is down, and may lose the answer.

@@ -39,8 +39,16 @@ func (h *Holdfast) Pay(ctx context.Context, key Key, in PayInput) (Answer[Paymen
 	if !slices.Contains(gw.Methods(), in.Method) {
 		return Answer[Payment]{}, reject(CodeMethodUnknown, "%s has no method %q", name, in.Method)
 	}
+	order, err := h.Order(ctx, in.Order)
+	if err != nil {
+		return Answer[Payment]{}, err
+	}
 	if u, err := url.Parse(in.ReturnURL); in.ReturnURL != "" && (err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "") {
 		return Answer[Payment]{}, reject(CodeInvalidField, "return_url: an absolute http or https URL")
+	}
+	wire := gateway.Payment{Order: order.ID, Method: in.Method, Amount: order.Total, Currency: order.Currency, ReturnURL: in.ReturnURL}
+	if unfit := gw.Check(wire); unfit != nil {
+		return Answer[Payment]{}, reject(CodePaymentUnfit, "%s: %s", unfit.Field, unfit.Detail)
 	}
 	ev := flow.Event{On: flow.Pay, Gateway: name, Method: in.Method, ReturnURL: in.ReturnURL}
 	started, err := command(ctx, h, key, in.Order, ev, func(c flow.Case) Payment {

@@ -34,6 +34,16 @@ func TestAPaymentWhoseNotificationIsLostIsFound(t *testing.T) {
 	b.is(o.ID, flow.Paid)
 }
 
+func TestWhatTheGatewayWouldSurelyRefuseIsNotStored(t *testing.T) {
+	b := newBench(t)
+	b.item("dear", 20)
+	o := b.place("dear", 11)
+	if _, err := b.Pay(ctx, Key{}, PayInput{Order: o.ID}); code(err) != CodePaymentUnfit {
+		t.Errorf("got %v, want %s", err, CodePaymentUnfit)
+	}
+	b.is(o.ID, flow.Held)
+}
+
 func TestALostAnswerIsAskedForUnderTheSameNumber(t *testing.T) {
 	b := newBench(t)
 	o := b.place("tee", 1)

@@ -93,7 +93,8 @@ const (
 	CodeHoldRange         = "hold_out_of_range"
 	CodeGatewayUnknown    = "gateway_unknown"
 	CodeMethodUnknown     = "method_unknown"
-	CodePaymentOpen       = flow.AttemptOpen // another attempt may still bring money
+	CodePaymentUnfit      = "payment_not_possible" // the gateway would surely refuse it
+	CodePaymentOpen       = flow.AttemptOpen       // another attempt may still bring money
 	CodeRefundExceeds     = flow.ExceedsCapture
 	CodeRestockExceeds    = flow.ExceedsSold
 	CodeStockInsufficient = "stock_insufficient" // less stock than an adjustment takes

@@ -67,6 +67,12 @@ type Payment struct {
 	Ref         string    // the gateway's own id; empty before Create was answered
 }
 
+// Unfit is why a gateway would surely refuse a payment.
+type Unfit struct {
+	Field  string // the member of Payment, in lower case with underscores
+	Detail string // for people
+}
+
 // Answer is what a gateway said of a payment.
 type Answer struct {
 	Outcome  Outcome
@@ -129,6 +135,11 @@ var (
 type Gateway interface {
 	// Methods lists what Payment.Method may be; the first is the default.
 	Methods() []string
+
+	// Check says what is wrong with a payment that can be told without a call,
+	// before anything of it is stored: Field names the member of Payment at
+	// fault. nil = it may be tried.
+	Check(p Payment) *Unfit
 
 	// Create opens the payment at the gateway. Repeating it with the same
 	// Payment returns the same payment. Done says Open (or already Paid or

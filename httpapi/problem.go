@@ -50,6 +50,7 @@ var statusOf = map[string]int{
 	holdfast.CodeHoldRange:         http.StatusUnprocessableEntity,
 	holdfast.CodeGatewayUnknown:    http.StatusUnprocessableEntity,
 	holdfast.CodeMethodUnknown:     http.StatusUnprocessableEntity,
+	holdfast.CodePaymentUnfit:      http.StatusUnprocessableEntity,
 	holdfast.CodePaymentOpen:       http.StatusConflict,
 	holdfast.CodeRefundExceeds:     http.StatusUnprocessableEntity,
 	holdfast.CodeRestockExceeds:    http.StatusUnprocessableEntity,

@@ -261,6 +261,8 @@ func (g *till) answer(p gateway.Payment) gateway.Answer {
 
 func (g *till) Methods() []string { return []string{"cash"} }
 
+func (g *till) Check(gateway.Payment) *gateway.Unfit { return nil }
+
 // Create answers nothing while the till is stuck.
 func (g *till) Create(ctx context.Context, p gateway.Payment) gateway.Answer {
 	if g.stuck != nil {

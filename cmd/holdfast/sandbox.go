@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -56,8 +57,8 @@ func (h *host) sandbox(ctx context.Context, addr string, sim *stripesim.Sim, cfg
 		WebhookSecret []string `json:"webhook_secrets"`
 	}{url, url + "/_sim/", cfg.SecretKey, cfg.WebhookURL, cfg.WebhookSecrets}
 	err = h.show(answer, func(w io.Writer) {
-		fmt.Fprintf(w, "API        %s\nPage       %s\nKey        %s\nWebhooks   %s, signed with %v\n",
-			answer.API, answer.Page, answer.SecretKey, answer.WebhookURL, answer.WebhookSecret)
+		fmt.Fprintf(w, "API        %s\nPage       %s\nKey        %s\nWebhooks   %s, signed with %s\n",
+			answer.API, answer.Page, answer.SecretKey, answer.WebhookURL, strings.Join(answer.WebhookSecret, " and "))
 	})
 	if err != nil {
 		return err

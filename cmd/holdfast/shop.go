@@ -19,11 +19,10 @@ import (
 	"github.com/holdfast-pay/holdfast/httpapi"
 )
 
-// troubled is a gateway on a bad day. The 500 that is kept under its key is left
-// out: the order behind it stays closing until the key is forgotten, a day later.
+// troubled is a gateway on a bad day.
 var troubled = stripesim.Faults{
 	DelayNotice: 300 * time.Millisecond, LoseNotice: 0.1, DuplicateNotice: 0.2, ReorderNotice: 0.1, ForgeNotice: 0.1, TwoEvents: 0.1,
-	LostAnswer: 0.05, Unavailable: 0.05, RateLimited: 0.02, KeyInUse: 0.02,
+	LostAnswer: 0.05, Stored500: 0.03, Unavailable: 0.05, RateLimited: 0.02, KeyInUse: 0.02,
 	SlowAnswer: 100 * time.Millisecond, PaidBeforeClose: 0.3,
 }
 

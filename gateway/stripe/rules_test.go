@@ -363,3 +363,31 @@ func TestOptionsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+func TestCheckTellsWhatNeedsNoCall(t *testing.T) {
+	b := open(t, "checkout")
+	r := record(b)
+	for _, c := range []struct {
+		field  string
+		change func(*gateway.Payment)
+	}{
+		{"", func(*gateway.Payment) {}},
+		{"amount", func(p *gateway.Payment) { p.Amount, p.Currency = 5121, "KWD" }},
+		{"method", func(p *gateway.Payment) { p.Method = "cash" }},
+		{"return_url", func(p *gateway.Payment) { p.ReturnURL = "" }},
+		{"", func(p *gateway.Payment) { p.Method, p.ReturnURL = "intent", "" }},
+	} {
+		p := b.payment("pay1")
+		c.change(&p)
+		got := ""
+		if unfit := b.Gateway.Check(p); unfit != nil {
+			got = unfit.Field
+		}
+		if got != c.field {
+			t.Errorf("%+v: got %q, want %q", p, got, c.field)
+		}
+	}
+	if n := len(r.sent); n != 0 {
+		t.Errorf("%d calls were sent, want none", n)
+	}
+}

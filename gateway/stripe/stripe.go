@@ -166,6 +166,20 @@ func (l limited) RoundTrip(r *http.Request) (*http.Response, error) {
 // Methods implements gateway.Gateway.
 func (g *Gateway) Methods() []string { return []string{methodCheckout, methodIntent} }
 
+// Check implements gateway.Gateway.
+func (g *Gateway) Check(p gateway.Payment) *gateway.Unfit {
+	if _, err := g.kind(p); err != nil {
+		return &gateway.Unfit{Field: "method", Detail: err.Error()}
+	}
+	if _, ok := toWire(p.Amount, p.Currency); !ok {
+		return &gateway.Unfit{Field: "amount", Detail: fmt.Sprintf("stripe can't carry %d minor units of %s", p.Amount, p.Currency)}
+	}
+	if p.Method == methodCheckout && p.ReturnURL == "" {
+		return &gateway.Unfit{Field: "return_url", Detail: "the page at stripe must know where the buyer goes afterwards"}
+	}
+	return nil
+}
+
 // Create implements gateway.Gateway. After 23 hours it only looks.
 func (g *Gateway) Create(ctx context.Context, p gateway.Payment) gateway.Answer {
 	k, err := g.kind(p)

@@ -145,12 +145,12 @@ var startAttempt = action{"extend the hold to the attempt's deadline; ask the ga
 	if o.Attempts == MaxAttempts {
 		return &Refusal{InvalidState, "no further attempts to pay"}
 	}
-	until := min(w.now.Add(w.ev.PayFor), o.CapAt)
+	until := min(max(w.now.Add(w.ev.PayFor), o.ExpiresAt), o.CapAt)
 	if until <= w.now {
 		return &Refusal{InvalidState, "the stock can't be held any longer"}
 	}
 	o.Attempts++
-	o.ExpiresAt = max(o.ExpiresAt, until)
+	o.ExpiresAt = until
 	w.eachHold(func(h string) ledger.Op { return ledger.Extend(h, int64(o.ExpiresAt)) })
 	w.Case.Payments = append(w.Case.Payments, Payment{
 		ID: PaymentID(o.ID, o.Attempts), Order: o.ID, State: Requested, Gateway: w.ev.Gateway, Method: w.ev.Method,
