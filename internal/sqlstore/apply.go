@@ -57,6 +57,9 @@ func (s *Store) applyBatch(ctx context.Context, entries []ledger.Entry) ([]ledge
 		if err == nil {
 			return results, nil
 		}
+		if cause := ctx.Err(); cause != nil { // database/sql may say only that the transaction is gone
+			return nil, fmt.Errorf("try %d: %w: %w", try, cause, err)
+		}
 		if try == maxTries || !(errors.Is(err, errConflict) || errors.Is(err, errCommit) || s.dialect.again(err)) {
 			return nil, fmt.Errorf("try %d: %w", try, err)
 		}
