@@ -107,6 +107,21 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 	return Health{Store: "sqlite", Durability: h.store.Durability(), Entries: head.Seq, TasksOverdue: len(late), TasksStuck: len(stuck)}, nil
 }
 
+// Stats counts since Open.
+type Stats struct {
+	Batches int64 // of group commit; 0 when the preset has none
+	Entries int64 // in those batches
+}
+
+// Stats reads the counters.
+func (h *Holdfast) Stats() Stats {
+	var s Stats
+	if h.batch != nil {
+		s.Batches, s.Entries = h.batch.Stats()
+	}
+	return s
+}
+
 // MAC is a keyed digest of data under the store's own secret. Digests of
 // different purposes have nothing in common.
 func (h *Holdfast) MAC(purpose, data string) []byte {

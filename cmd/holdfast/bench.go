@@ -26,7 +26,16 @@ type benching struct {
 	presets       []string
 	clients, skus int
 	seconds       float64
+	spread        string // of the orders over the SKUs
+	http          bool
+	chart         string // file; "" = none
 }
+
+// Spreads of orders over SKUs.
+const (
+	spreadEven = "even"
+	spreadZipf = "zipf" // a few SKUs get most of the orders
+)
 
 func (h *host) benchCommand() *cobra.Command {
 	b := &benching{}
@@ -39,6 +48,13 @@ was answered. accepted_per_s is from the first phase, where there is stock
 enough; refused_per_s from a second phase of a fifth of the time, on SKUs that
 are sold out.
 
+With --http the same goes through the HTTP API of a server in this process: API
+key, Idempotency-Key, strict reading, and 201 after the durable commit.
+
+In the same run it measures floors to compare with: how often this disk makes a
+small write durable, and how many requests an empty JSON handler of the same
+server answers from the same clients. ratios divides accepted_per_s by them.
+
 The figures are printed only if nothing was oversold, undersold or left
 unanswered, as recomputed from the journal.`,
 		Args: cobra.NoArgs,
@@ -49,7 +65,16 @@ unanswered, as recomputed from the journal.`,
 	f.IntVar(&b.clients, "clients", 64, "how many ask at once")
 	f.Float64Var(&b.seconds, "seconds", 5, "how long the first phase takes")
 	f.IntVar(&b.skus, "skus", 1, "over how many SKUs the orders are spread")
+	f.StringVar(&b.spread, "spread", spreadEven, "how the orders are spread over the SKUs: even or zipf")
+	f.BoolVar(&b.http, "http", false, "go through the HTTP API")
+	f.StringVar(&b.chart, "chart", "", "draw accepted/s and p99 by preset into this `file.svg`")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if b.spread != spreadEven && b.spread != spreadZipf {
+			return usagef("--spread is neither %s nor %s", spreadEven, spreadZipf)
+		}
+		if b.chart != "" && filepath.Ext(b.chart) != ".svg" {
+			return usagef("--chart writes .svg files")
+		}
 		if b.clients < 1 || b.clients > maxClients {
 			return usagef("--clients is not within 1 to %d", maxClients)
 		}
@@ -71,10 +96,14 @@ type figures struct {
 	Store      string   `json:"store"`
 	Clients    int      `json:"clients"`
 	SKUs       int      `json:"skus"`
+	HTTP       bool     `json:"http,omitempty"`
+	Spread     string   `json:"spread,omitempty"`
 	Accepted   *float64 `json:"accepted_per_s,omitempty"`
 	Refused    *float64 `json:"refused_per_s,omitempty"`
 	P50        *float64 `json:"p50_ms,omitempty"` // of the accepted
 	P99        *float64 `json:"p99_ms,omitempty"`
+	BatchAvg   *float64 `json:"batch_avg,omitempty"` // entries of one commit
+	Ratios     *ratios  `json:"ratios,omitempty"`    // accepted_per_s, divided by the floors
 	Oversold   int64    `json:"oversold"`
 	Undersold  int64    `json:"undersold"`
 	Unanswered int64    `json:"unanswered"` // requests whose outcome the caller never learned, or learned wrongly
@@ -83,6 +112,10 @@ type figures struct {
 func (f figures) ok() bool { return f.Oversold|f.Undersold|f.Unanswered == 0 }
 
 func (h *host) bench(ctx context.Context, b *benching) error {
+	floors, err := h.floors(ctx, b)
+	if err != nil {
+		return fmt.Errorf("bench: floors: %w", err)
+	}
 	var all []figures
 	var broken error
 	for _, preset := range b.presets {
@@ -90,6 +123,7 @@ func (h *host) bench(ctx context.Context, b *benching) error {
 		if err != nil {
 			return fmt.Errorf("bench %s: %w", preset, err)
 		}
+		f.compare(floors)
 		if !f.ok() {
 			broken = errors.Join(broken, fmt.Errorf("bench %s: %d oversold, %d undersold, %d unanswered", preset, f.Oversold, f.Undersold, f.Unanswered))
 		}
@@ -101,7 +135,10 @@ func (h *host) bench(ctx context.Context, b *benching) error {
 		all = append(all, f)
 	}
 	if !h.json {
-		h.showBench(all)
+		h.showBench(all, floors)
+	}
+	if b.chart != "" {
+		broken = errors.Join(broken, os.WriteFile(b.chart, chart(all), 0o644))
 	}
 	return broken
 }
@@ -120,7 +157,7 @@ func (h *host) benchPreset(ctx context.Context, b *benching, preset string) (fig
 }
 
 // showBench puts the presets beside the slowest of them.
-func (h *host) showBench(all []figures) {
+func (h *host) showBench(all []figures, floor floors) {
 	slowest := 0.0
 	for _, f := range all {
 		if f.Accepted != nil && (slowest == 0 || *f.Accepted < slowest) {
@@ -137,6 +174,7 @@ func (h *host) showBench(all []figures) {
 			f.Oversold, f.Undersold, f.Unanswered})
 	}
 	rows(h.out, table.Row{"preset", "accepted/s", "ratio", "refused/s", "p50 ms", "p99 ms", "oversold", "undersold", "unanswered"}, list...)
+	fmt.Fprintf(h.out, "Floors of this machine: %.0f durable writes a second, %.0f requests a second with an empty handler.\n", floor.Fsync, floor.Empty)
 }
 
 // soldOut is how long the second phase takes.

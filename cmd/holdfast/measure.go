@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,10 @@ type load struct {
 }
 
 func (h *host) measure(ctx context.Context, b *benching, preset, store string) (figures, error) {
-	f := figures{Preset: preset, Store: store, Clients: b.clients, SKUs: b.skus}
+	f := figures{Preset: preset, Store: store, Clients: b.clients, SKUs: b.skus, HTTP: b.http}
+	if b.skus > 1 {
+		f.Spread = b.spread
+	}
 	core, err := holdfast.Open(ctx, store, holdfast.Options{Preset: preset})
 	if err != nil {
 		return f, err
@@ -51,10 +55,17 @@ func (h *host) measureOpen(ctx context.Context, b *benching, core *holdfast.Hold
 		return err
 	}
 	first := time.Duration(b.seconds * float64(time.Second))
+	place, stop, err := b.placer(ctx, core)
+	if err != nil {
+		return err
+	}
 	p := h.progress(f.Preset, (first + b.soldOut()).Milliseconds())
-	held := drive(ctx, core, b.clients, full, first, p, 0)
-	none := drive(ctx, core, b.clients, empty, b.soldOut(), p, first)
+	before := core.Stats()
+	held := b.drive(ctx, place, full, first, p, 0)
+	batched := core.Stats()
+	none := b.drive(ctx, place, empty, b.soldOut(), p, first)
 	p.end()
+	stop()
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
@@ -79,6 +90,10 @@ func (h *host) measureOpen(ctx context.Context, b *benching, core *holdfast.Hold
 	f.Accepted = per(int64(len(held.times)), held.elapsed)
 	f.Refused = per(none.refused, none.elapsed)
 	f.P50, f.P99 = quantile(held.times, 0.5), quantile(held.times, 0.99)
+	if n := batched.Batches - before.Batches; n > 0 {
+		avg := tenth(float64(batched.Entries-before.Entries) / float64(n))
+		f.BatchAvg = &avg
+	}
 	return nil
 }
 
@@ -109,14 +124,14 @@ func stockUp(ctx context.Context, core *holdfast.Holdfast, skus []string, stock 
 }
 
 // drive lets clients ask in a closed loop for as long as d.
-func drive(ctx context.Context, core *holdfast.Holdfast, clients int, skus []string, d time.Duration, p *bar, before time.Duration) load {
+func (b *benching) drive(ctx context.Context, place placer, skus []string, d time.Duration, p *bar, before time.Duration) load {
 	all := load{accepted: map[string]int64{}}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	start := time.Now()
-	for i := range clients {
+	for i := range b.clients {
 		asking.Go(func() {
-			one := ask(ctx, core, skus, i, start.Add(d), func() {
+			one := ask(ctx, place, b.pick(skus, i), i, start.Add(d), func() {
 				if i == 0 {
 					done := before + time.Since(start)
 					p.set(done.Milliseconds(), max(done, before+d).Milliseconds())
@@ -137,20 +152,33 @@ func drive(ctx context.Context, core *holdfast.Holdfast, clients int, skus []str
 	return all
 }
 
+// zipfSteepness is how much of the orders the first SKUs get.
+const zipfSteepness = 1.1
+
+// pick is what a client orders, one order after another.
+func (b *benching) pick(skus []string, client int) func() string {
+	if b.spread == spreadZipf && len(skus) > 1 {
+		z := mathrand.NewZipf(mathrand.New(mathrand.NewPCG(uint64(client), 1)), zipfSteepness, 1, uint64(len(skus)-1))
+		return func() string { return skus[z.Uint64()] }
+	}
+	n := client
+	return func() string {
+		n++
+		return skus[n%len(skus)]
+	}
+}
+
 // ask is one client.
-func ask(ctx context.Context, core *holdfast.Holdfast, skus []string, client int, until time.Time, tick func()) load {
+func ask(ctx context.Context, place placer, pick func() string, client int, until time.Time, tick func()) load {
 	l := load{accepted: map[string]int64{}}
-	for n := client; time.Now().Before(until) && ctx.Err() == nil && l.unanswered < maxBenchErrors; n++ {
-		sku := skus[n%len(skus)]
-		key := holdfast.Key{Scope: "bench", Value: fmt.Sprintf("%s-%d-%d", sku, client, n)}
+	for n := 0; time.Now().Before(until) && ctx.Err() == nil && l.unanswered < maxBenchErrors; n++ {
+		sku := pick()
 		start := time.Now()
-		_, err := core.Place(ctx, key, holdfast.OrderInput{Lines: []holdfast.LineInput{{SKU: sku, Quantity: 1}}})
-		var rejected *holdfast.Rejection
-		switch {
-		case err == nil:
+		switch place(ctx, fmt.Sprintf("%s-%d-%d-request", sku, client, n), sku) {
+		case placeHeld:
 			l.accepted[sku]++
 			l.times = append(l.times, time.Since(start))
-		case errors.As(err, &rejected) && rejected.Code == holdfast.CodeSoldOut:
+		case placeSoldOut:
 			l.refused++
 		default:
 			l.unanswered++

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-pay/holdfast/ledger"
@@ -80,6 +81,8 @@ type BatchOptions struct {
 type Batch struct {
 	inner   ledger.Applier
 	options BatchOptions
+
+	batches, applied atomic.Int64
 
 	mu      sync.Mutex
 	queue   []*call
@@ -158,6 +161,9 @@ func (b *Batch) Close(ctx context.Context) error {
 		return fmt.Errorf("pipeline: close batch: %w", ctx.Err())
 	}
 }
+
+// Stats says how many batches were made so far, and of how many entries.
+func (b *Batch) Stats() (batches, entries int64) { return b.batches.Load(), b.applied.Load() }
 
 func (b *Batch) enqueue(c *call) error {
 	b.mu.Lock()
@@ -245,6 +251,8 @@ func (b *Batch) commit(calls []*call) {
 	for _, c := range calls {
 		entries = append(entries, c.entries...)
 	}
+	b.batches.Add(1)
+	b.applied.Add(int64(len(entries)))
 	results, err := b.ask(ctx, entries)
 	if err != nil && len(calls) > 1 {
 		for _, c := range calls {

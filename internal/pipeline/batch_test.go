@@ -144,6 +144,9 @@ func TestWhatWaitsIsCommittedTogetherInOrder(t *testing.T) {
 		answers[2].is(t, "c1", "c2", "c3")
 		answers[3].is(t, "d")
 		wantCalls(t, d, "a", "b c1 c2 c3 d")
+		if batches, entries := b.Stats(); batches != 2 || entries != 6 {
+			t.Errorf("stats: got %d batches of %d entries, want 2 of 6", batches, entries)
+		}
 	})
 }
 
