@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/internal/pipeline"
 	"github.com/holdfast-pay/holdfast/internal/sqlstore"
 	"github.com/holdfast-pay/holdfast/ledger"
@@ -26,6 +27,7 @@ type Holdfast struct {
 	applier ledger.Applier
 	batch   *pipeline.Batch // nil when the preset has none
 	items   cache[Item]
+	sales   cache[flow.Calendar] // by SKU
 	auth    cache[APIKey]
 	bell    *bell
 	work    *background
@@ -47,6 +49,7 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 	}
 	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
 		items: cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		sales: cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
 		auth:  cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
 	}
 	if presets[o.Preset].batch {

@@ -72,12 +72,16 @@ func (in ItemInput) check() error {
 	if in.HoldFor != 0 && !holdInRange(in.HoldFor) {
 		return reject(CodeHoldRange, "hold: %v to %v", MinHold, MaxHold)
 	}
-	for _, l := range in.Late {
+	return checkLate(in.Late)
+}
+
+func checkLate(late []Late) error {
+	for _, l := range late {
 		if !slices.Contains([]Late{flow.Retake, flow.Backorder, flow.Repay}, l) {
 			return reject(CodeInvalidField, "late_policy: %q is none of retake, backorder, refund", l)
 		}
 	}
-	if len(in.Late) > 3 {
+	if len(late) > 3 {
 		return reject(CodeInvalidField, "late_policy: at most 3")
 	}
 	return nil
@@ -100,29 +104,10 @@ func (h *Holdfast) PutItem(ctx context.Context, key Key, in ItemInput) (Answer[I
 	}
 	in = in.normal()
 	defer h.items.forget(in.SKU)
-	for range maxConflict {
-		e, item, err := h.putEntry(ctx, key, in)
-		if err != nil {
-			return Answer[Item]{}, err
-		}
-		res, err := h.apply(ctx, e)
-		if err != nil {
-			return Answer[Item]{}, err
-		}
-		switch {
-		case res.Replayed:
-			return answer[Item](res.Reply, true)
-		case res.Code == ledger.Stale:
-			continue
-		case res.Refused():
-			return Answer[Item]{}, fmt.Errorf("holdfast: put item %s: the ledger refused: %s %s", in.SKU, res.Code, res.Detail)
-		}
-		return Answer[Item]{Value: item}, nil
-	}
-	return Answer[Item]{}, fmt.Errorf("holdfast: put item %s: %d conflicts", in.SKU, maxConflict)
+	return put(ctx, h, key, func() (ledger.Entry, Item, error) { return h.itemEntry(ctx, in) })
 }
 
-func (h *Holdfast) putEntry(ctx context.Context, key Key, in ItemInput) (ledger.Entry, Item, error) {
+func (h *Holdfast) itemEntry(ctx context.Context, in ItemInput) (ledger.Entry, Item, error) {
 	old, err := h.Item(ctx, in.SKU)
 	var r *Rejection
 	if err != nil && !errors.As(err, &r) {
@@ -140,17 +125,14 @@ func (h *Holdfast) putEntry(ctx context.Context, key Key, in ItemInput) (ledger.
 	if err != nil {
 		return ledger.Entry{}, item, fmt.Errorf("holdfast: put item %s: %w", in.SKU, err)
 	}
-	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print,
+	e := ledger.Entry{
 		Records: []ledger.Record{{Kind: flow.KindItem, ID: in.SKU, Version: item.Version, Body: body}},
 		Events:  []ledger.Event{{Type: "item.updated", Subject: in.SKU, Body: body}},
 	}
 	if old.Version == 0 && in.Stock > 0 {
 		e.Ops = []ledger.Op{ledger.Move(ledger.Posting{From: flow.Supplier, To: flow.Stock, Asset: flow.Pieces(in.SKU), Amount: in.Stock})}
 	}
-	if e.ID == "" {
-		e.ID, err = newID()
-	}
-	return e, item, err
+	return e, item, nil
 }
 
 // importWidth is how many items PutItems writes at once, so that they share commits.
@@ -199,7 +181,7 @@ func (h *Holdfast) Items(ctx context.Context, after string, limit int) ([]Item, 
 	return documents[Item](rs)
 }
 
-// An item that another node changed is seen after itemMaxAge.
+// An item or a sale that another node changed is seen after itemMaxAge.
 const (
 	itemMaxAge   = time.Second
 	itemMaxCount = 100_000
@@ -208,6 +190,16 @@ const (
 // item is Item through the cache: it saves a read for every order.
 func (h *Holdfast) item(ctx context.Context, sku string) (Item, error) {
 	return h.items.get(h.o.Clock(), sku, func() (Item, error) { return h.Item(ctx, sku) })
+}
+
+// knownItem is item, for requests that name a SKU in passing.
+func (h *Holdfast) knownItem(ctx context.Context, sku string) (Item, error) {
+	item, err := h.item(ctx, sku)
+	var r *Rejection
+	if errors.As(err, &r) {
+		return item, &Rejection{Code: CodeSKUUnknown, SKU: sku, Detail: "there is no item " + sku}
+	}
+	return item, err
 }
 
 // skuOf is the SKU whose pieces a balance counts.

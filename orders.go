@@ -14,10 +14,10 @@ import (
 // OrderInput is what a buyer wants.
 type OrderInput struct {
 	Lines     []LineInput       // 1..MaxLines
-	Customer  string            // [A-Za-z0-9_-]{1,64}; "" = unknown
+	Customer  string            // [A-Za-z0-9_-]{1,64}; "" = unknown, which a sale with a limit refuses
 	Reference string            // the shop's own number, same form, unique; "" = none
 	Currency  string            // "" = that of the items; otherwise it must be theirs
-	HoldFor   time.Duration     // whole seconds, MinHold..MaxHold; 0 = the shortest of the items'
+	HoldFor   time.Duration     // whole seconds, MinHold..MaxHold; 0 = the shortest of the items' and sales'
 	Metadata  map[string]string // at most MaxMetadata; values of at most MaxText characters
 }
 
@@ -59,11 +59,11 @@ func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Or
 	if order.Reference != "" {
 		e.Records = append(e.Records, ledger.Record{Kind: kindReference, ID: order.Reference, Version: 1, Ref: order.ID})
 	}
-	res, err := h.apply(ctx, e)
+	res, grants, err := h.applyGranted(ctx, e, order.Grants())
 	if err == nil && res.Code == ledger.Insufficient {
 		// What is overdue may be taken before the sweeper comes to it.
 		if n, serr := h.work.sweepOrders(ctx); serr == nil && n > 0 {
-			res, err = h.apply(ctx, e)
+			res, grants, err = h.applyGranted(ctx, e, grants)
 		}
 	}
 	if err != nil {
@@ -75,9 +75,7 @@ func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Or
 	case res.Code == ledger.OK:
 		return Answer[Order]{Value: order}, nil
 	case res.Code == ledger.Insufficient:
-		sku, _ := skuOf(res.Key)
-		return Answer[Order]{}, &Rejection{Code: CodeSoldOut, SKU: sku, Available: res.Available,
-			Detail: fmt.Sprintf("%s has %d available", sku, res.Available)}
+		return Answer[Order]{}, short(order, res, grants)
 	case res.Code == ledger.Stale && res.Record.Kind == kindReference:
 		return Answer[Order]{}, reject(CodeOrderExists, "there is an order with reference %s", order.Reference)
 	case res.Code == ledger.Overflow:
@@ -86,9 +84,14 @@ func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Or
 	return Answer[Order]{}, fmt.Errorf("holdfast: place order: the ledger refused: %s %s", res.Code, res.Detail)
 }
 
-// newOrder checks what the buyer wants and looks up names, prices and policies.
+// newOrder checks what the buyer wants and looks up names, and the prices and
+// policies of this moment.
 func (h *Holdfast) newOrder(ctx context.Context, in OrderInput) (Order, error) {
 	if err := in.check(); err != nil {
+		return Order{}, err
+	}
+	now, err := h.now(ctx)
+	if err != nil {
 		return Order{}, err
 	}
 	o := Order{Customer: in.Customer, Reference: in.Reference, Currency: in.Currency, Metadata: in.Metadata}
@@ -100,11 +103,7 @@ func (h *Holdfast) newOrder(ctx context.Context, in OrderInput) (Order, error) {
 			}
 			continue
 		}
-		item, err := h.item(ctx, l.SKU)
-		var r *Rejection
-		if errors.As(err, &r) {
-			return o, &Rejection{Code: CodeSKUUnknown, SKU: l.SKU, Detail: "there is no item " + l.SKU}
-		}
+		item, err := h.knownItem(ctx, l.SKU)
 		if err != nil {
 			return o, err
 		}
@@ -114,20 +113,24 @@ func (h *Holdfast) newOrder(ctx context.Context, in OrderInput) (Order, error) {
 		if o.Currency != item.Currency {
 			return o, &Rejection{Code: CodeCurrencyMismatch, SKU: l.SKU, Detail: fmt.Sprintf("%s is priced in %s", l.SKU, item.Currency)}
 		}
-		if d := time.Duration(item.HoldFor) * time.Second; d > 0 && (holdFor == 0 || d < holdFor) {
+		line, d, err := h.offer(ctx, item, now)
+		if err != nil {
+			return o, err
+		}
+		if line.PerCustomer > 0 && o.Customer == "" {
+			return o, &Rejection{Code: CodeCustomerRequired, SKU: l.SKU, Detail: l.SKU + " is limited for each customer; say whose order it is"}
+		}
+		if d > 0 && (holdFor == 0 || d < holdFor) {
 			holdFor = d
 		}
-		o.Lines = append(o.Lines, Line{SKU: l.SKU, Name: item.Name, Quantity: l.Quantity, Price: item.Price, Late: item.Late})
+		line.Quantity = l.Quantity
+		o.Lines = append(o.Lines, line)
 	}
 	if in.HoldFor > 0 {
 		holdFor = in.HoldFor
 	}
 	if holdFor == 0 {
 		holdFor = h.o.HoldFor
-	}
-	now, err := h.now(ctx)
-	if err != nil {
-		return o, err
 	}
 	o.CreatedAt, o.ExpiresAt = now, now.Add(holdFor)
 	o.CapAt = now.Add(max(h.o.Pin, holdFor))

@@ -69,7 +69,8 @@ type Rejection struct {
 	Code      string // stable, for programs: one of the Code constants
 	Detail    string // for people
 	SKU       string // the line at fault, if one is
-	Available int64  // what the SKU still has, with CodeSoldOut
+	Available int64  // pieces left, with CodeSoldOut of the SKU, with CodeCustomerLimit for the customer
+	OpensAt   Time   // with CodeSaleNotOpen
 }
 
 func (r *Rejection) Error() string { return r.Code + ": " + r.Detail }
@@ -99,6 +100,12 @@ const (
 	CodeRestockExceeds    = flow.ExceedsSold
 	CodeStockInsufficient = "stock_insufficient" // less stock than an adjustment takes
 	CodeOverloaded        = "overloaded"         // nothing was done; come back later
+	CodeSaleNotOpen       = "sale_not_open"
+	CodeSaleClosed        = "sale_closed"
+	CodeSaleOverlaps      = "sale_overlaps"     // another sale of the SKU
+	CodeCustomerRequired  = "customer_required" // the sale has a limit for each customer
+	CodeCustomerLimit     = "customer_limit"
+	CodeInvalidTime       = "invalid_time"
 )
 
 func reject(code, format string, args ...any) *Rejection {
@@ -206,11 +213,43 @@ func command[T any](ctx context.Context, h *Holdfast, key Key, order string, ev 
 	return Answer[T]{Value: pick(c)}, nil
 }
 
+// put writes the entry that decide makes, once for key, and decides anew when
+// somebody else was faster. The answer is what decide says beside the entry,
+// whose first record is that document.
+func put[T any](ctx context.Context, h *Holdfast, key Key, decide func() (ledger.Entry, T, error)) (Answer[T], error) {
+	for range maxConflict {
+		e, v, err := decide()
+		if err != nil {
+			return Answer[T]{}, err
+		}
+		e.ID, e.Fingerprint = key.entry(), key.Print
+		if e.ID == "" {
+			if e.ID, err = newID(); err != nil {
+				return Answer[T]{}, err
+			}
+		}
+		res, err := h.apply(ctx, e)
+		if err != nil {
+			return Answer[T]{}, err
+		}
+		switch {
+		case res.Replayed:
+			return answer[T](res.Reply, true)
+		case res.Code == ledger.Stale:
+			continue
+		case res.Refused():
+			return Answer[T]{}, fmt.Errorf("holdfast: put %s: the ledger refused: %s %s", e.Records[0].ID, res.Code, res.Detail)
+		}
+		return Answer[T]{Value: v}, nil
+	}
+	return Answer[T]{}, fmt.Errorf("holdfast: put: %d conflicts", maxConflict)
+}
+
 // advance lets ev happen to an order and writes all that follows, or nothing.
 // It decides anew when somebody else was faster. name (may be nil) gives the
 // entry its identity; without one, an event that changes nothing writes nothing.
 func (h *Holdfast) advance(ctx context.Context, order string, ev flow.Event, name func(flow.Case, *ledger.Entry) error) (ledger.Result, flow.Case, error) {
-	ev.Poll, ev.PayFor, ev.Short = h.o.Poll, h.o.PayFor, map[string]int{}
+	ev.Poll, ev.PayFor, ev.Short = h.o.Poll, h.o.PayFor, map[ledger.Asset]int{}
 	for range maxConflict {
 		c, err := h.load(ctx, order)
 		if err != nil {
@@ -265,8 +304,8 @@ func (h *Holdfast) refused(ev flow.Event, res ledger.Result) (again bool, err er
 	case ledger.NotDue:
 		return false, nil // the deadline is not over by the store's clock: nothing happened
 	case ledger.Insufficient:
-		if sku, ok := skuOf(res.Key); ok && ev.On == flow.MoneyCame {
-			ev.Short[sku]++
+		if ev.On == flow.MoneyCame {
+			ev.Short[res.Key.Asset]++
 			return true, nil
 		}
 		return false, reject(CodeRefundExceeds, "account %s has %d", res.Key.Account, res.Available)

@@ -3,6 +3,7 @@ package holdfast
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-pay/holdfast/internal/flow"
@@ -12,14 +13,15 @@ import (
 // Verify recomputes everything from the journal (ledger.Verify), and then holds
 // every order against the ledger: its state against its holds, its amounts
 // against its payments and refunds, what is due to buyers against the balances,
-// and the clearing accounts against all of it. progress may be nil.
+// the clearing accounts and what customers have used of their allowances against
+// all of it, and the sales against their calendars. progress may be nil.
 func (h *Holdfast) Verify(ctx context.Context, progress func(done, total int64)) (ledger.Report, error) {
 	var rep ledger.Report
 	err := h.store.Snapshot(ctx, func(r ledger.Reader) (err error) {
 		if rep, err = ledger.Verify(ctx, r, progress); err != nil {
 			return err
 		}
-		v := orderVerifier{r: r, rep: &rep, due: map[string]int64{}, clearing: map[ledger.Key]int64{}}
+		v := orderVerifier{r: r, rep: &rep, due: map[string]int64{}, want: map[ledger.Key]int64{}}
 		return v.run(ctx)
 	})
 	if err != nil {
@@ -35,7 +37,7 @@ type orderVerifier struct {
 	refunds  map[string][]Refund
 	holds    map[string]ledger.Hold
 	due      map[string]int64     // what each order's buyer must get back
-	clearing map[ledger.Key]int64 // what the gateways must owe us
+	want     map[ledger.Key]int64 // what the documents say of clearing accounts and allowances
 }
 
 func (v *orderVerifier) run(ctx context.Context) error {
@@ -70,6 +72,9 @@ func (v *orderVerifier) run(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := v.sales(ctx); err != nil {
+		return err
+	}
 	return v.balances(ctx)
 }
 
@@ -93,13 +98,13 @@ func (v *orderVerifier) order(r ledger.Record, o Order) {
 		v.rep.Found(0, "order", "%s: the record's attributes are not the document's", r.ID)
 	}
 	for i, l := range o.Lines {
-		hold := v.holds[flow.HoldID(o.ID, i)]
-		ok := false
-		for _, s := range holdStates(o) {
-			ok = ok || hold.State == s
+		v.hold(o, flow.HoldID(o.ID, i), flow.Pieces(l.SKU), l.Quantity)
+		if l.PerCustomer == 0 {
+			continue
 		}
-		if !ok || hold.Amount != l.Quantity || hold.Asset != flow.Pieces(l.SKU) {
-			v.rep.Found(0, "order", "%s is %s, its hold of %d %s is %s of %d", o.ID, o.State, l.Quantity, l.SKU, hold.State, hold.Amount)
+		v.hold(o, flow.AllowanceID(o.ID, i), flow.Limit(l.Sale), l.Quantity)
+		if o.PaidAt != 0 {
+			v.want[ledger.Key{Account: flow.Used(o.Customer), Asset: flow.Limit(l.Sale)}] += l.Quantity - l.Restocked
 		}
 	}
 	var refunded, refunding, late int64
@@ -145,15 +150,60 @@ func (v *orderVerifier) order(r ledger.Record, o Order) {
 	}
 }
 
+func (v *orderVerifier) hold(o Order, id string, asset ledger.Asset, amount int64) {
+	hold := v.holds[id]
+	if !slices.Contains(holdStates(o), hold.State) || hold.Amount != amount || hold.Asset != asset {
+		v.rep.Found(0, "order", "%s is %s, its hold %s of %d %s is %s of %d %s", o.ID, o.State, id, amount, asset, hold.State, hold.Amount, hold.Asset)
+	}
+}
+
+// sales holds every sale against the calendar that keeps it from overlapping,
+// and collects what customers were given.
+func (v *orderVerifier) sales(ctx context.Context) error {
+	stored := map[string]string{} // sales, as they are written
+	if err := eachRecord(ctx, v.r, flow.KindSale, func(r ledger.Record) error {
+		var s Sale
+		if err := flow.Decode(r, &s); err != nil {
+			return err
+		}
+		stored[r.ID] = string(s.Record().Body)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := eachRecord(ctx, v.r, flow.KindCalendar, func(r ledger.Record) error {
+		var c flow.Calendar
+		if err := flow.Decode(r, &c); err != nil {
+			return err
+		}
+		for i, s := range c.Sales {
+			if s.SKU != r.ID || stored[s.ID] != string(s.Record().Body) || (i > 0 && s.OpensAt < c.Sales[i-1].ClosesAt) {
+				v.rep.Found(0, "sale", "%s: the calendar of %s does not agree with it, or two sales overlap", s.ID, r.ID)
+			}
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	return eachRecord(ctx, v.r, flow.KindAllowance, func(r ledger.Record) error {
+		var a flow.Given
+		if err := flow.Decode(r, &a); err != nil {
+			return err
+		}
+		v.want[ledger.Key{Account: flow.Limits, Asset: flow.Limit(a.Sale)}] -= a.Granted
+		return nil
+	})
+}
+
 func (v *orderVerifier) clear(ps []Payment, id string, amount int64) {
 	for _, p := range ps {
 		if p.ID == id {
-			v.clearing[ledger.Key{Account: flow.Clearing(p.Gateway), Asset: ledger.Asset(p.Currency)}] += amount
+			v.want[ledger.Key{Account: flow.Clearing(p.Gateway), Asset: ledger.Asset(p.Currency)}] -= amount
 		}
 	}
 }
 
-// balances compares what is due and what gateways owe with the ledger.
+// balances compares what the documents say with the ledger.
 func (v *orderVerifier) balances(ctx context.Context) error {
 	for after := (ledger.Key{}); ; {
 		page, err := v.r.Balances(ctx, ledger.BalanceQuery{After: after})
@@ -170,12 +220,11 @@ func (v *orderVerifier) balances(ctx context.Context) error {
 				}
 				delete(v.due, order)
 			}
-			if want, ok := v.clearing[b.Key]; ok {
-				if b.Posted != -want {
-					v.rep.Found(0, "clearing", "%s %s is %d, the payments and refunds say %d", b.Account, b.Asset, b.Posted, -want)
-				}
-				delete(v.clearing, b.Key)
+			want, ok := v.want[b.Key]
+			if (ok || b.Account == flow.Limits || strings.HasPrefix(string(b.Account), "used/")) && b.Posted != want {
+				v.rep.Found(0, "balance", "%s %s is %d, the documents say %d", b.Account, b.Asset, b.Posted, want)
 			}
+			delete(v.want, b.Key)
 		}
 		after = page[len(page)-1].Key
 	}
@@ -184,9 +233,9 @@ func (v *orderVerifier) balances(ctx context.Context) error {
 			v.rep.Found(0, "refunds due", "order %s: nothing is booked, its refunds say %d", order, n)
 		}
 	}
-	for k, n := range v.clearing {
+	for k, n := range v.want {
 		if n != 0 {
-			v.rep.Found(0, "clearing", "%s %s: nothing is booked, the payments and refunds say %d", k.Account, k.Asset, -n)
+			v.rep.Found(0, "balance", "%s %s: nothing is booked, the documents say %d", k.Account, k.Asset, n)
 		}
 	}
 	return nil

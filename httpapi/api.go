@@ -77,6 +77,7 @@ func New(core *holdfast.Holdfast, o Options) *API {
 	}
 	a.streams.init()
 	a.items()
+	a.sales()
 	a.orders()
 	a.payments()
 	a.events()

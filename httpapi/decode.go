@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json"
@@ -68,6 +69,14 @@ var strict = json.JoinOptions(
 				return refuse(codeCardData, "looks like a card number")
 			}
 			*v = text(s)
+			return err
+		}),
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, v *time.Time) error {
+			s, err := str(d)
+			if err != nil {
+				return err
+			}
+			*v, err = moment(s)
 			return err
 		}),
 		json.UnmarshalFromFunc(func(d *jsontext.Decoder, v *link) error {

@@ -100,7 +100,7 @@ func (a *API) items() {
 }
 
 func putItem(ctx context.Context, c *call, b *itemBody) (holdfast.Item, error) {
-	hold, err := holdFor(b.HoldSeconds)
+	hold, err := holdFor(b.HoldSeconds, "/hold_seconds")
 	if err != nil {
 		return holdfast.Item{}, err
 	}
@@ -158,13 +158,13 @@ func ifMatch(r *http.Request, said int64) (int64, error) {
 	return n, nil
 }
 
-// holdFor reads hold_seconds; absent = 0, the default.
-func holdFor(seconds *int64) (time.Duration, error) {
+// holdFor reads how long stock is held, of the member field; absent = 0, the default.
+func holdFor(seconds *int64, field string) (time.Duration, error) {
 	if seconds == nil {
 		return 0, nil
 	}
 	if *seconds < int64(holdfast.MinHold/time.Second) || *seconds > int64(holdfast.MaxHold/time.Second) {
-		return 0, &refusal{code: holdfast.CodeHoldRange, detail: "must be 30 to 86400 seconds", field: "/hold_seconds"}
+		return 0, &refusal{code: holdfast.CodeHoldRange, detail: "must be 30 to 86400 seconds", field: field}
 	}
 	return time.Duration(*seconds) * time.Second, nil
 }

@@ -110,7 +110,7 @@ func isNotFound(err error) bool {
 }
 
 func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
-	hold, err := holdFor(b.HoldSeconds)
+	hold, err := holdFor(b.HoldSeconds, "/hold_seconds")
 	if err != nil {
 		return placed{}, err
 	}

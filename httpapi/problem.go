@@ -13,15 +13,16 @@ import (
 
 // Problem is the body of every refusal: RFC 9457, with a code for programs.
 type Problem struct {
-	Type      string       `json:"type" doc:"Always about:blank: programs read code"`
-	Title     string       `json:"title"`
-	Status    int          `json:"status"`
-	Detail    string       `json:"detail" doc:"For people; may change"`
-	Code      string       `json:"code" doc:"For programs; stable"`
-	RequestID string       `json:"request_id" doc:"What to tell the operator"`
-	Errors    []FieldError `json:"errors,omitempty"`
-	SKU       string       `json:"sku,omitempty" doc:"The line at fault"`
-	Available *int64       `json:"available,omitempty" doc:"Pieces left, with sold_out"`
+	Type      string        `json:"type" doc:"Always about:blank: programs read code"`
+	Title     string        `json:"title"`
+	Status    int           `json:"status"`
+	Detail    string        `json:"detail" doc:"For people; may change"`
+	Code      string        `json:"code" doc:"For programs; stable"`
+	RequestID string        `json:"request_id" doc:"What to tell the operator"`
+	Errors    []FieldError  `json:"errors,omitempty"`
+	SKU       string        `json:"sku,omitempty" doc:"The line at fault"`
+	Available *int64        `json:"available,omitempty" doc:"Pieces left: with sold_out of the item, with customer_limit for the customer"`
+	OpensAt   holdfast.Time `json:"opens_at,omitzero" doc:"With sale_not_open"`
 }
 
 // FieldError is what is wrong with one member of the body.
@@ -56,6 +57,12 @@ var statusOf = map[string]int{
 	holdfast.CodeRestockExceeds:    http.StatusUnprocessableEntity,
 	holdfast.CodeStockInsufficient: http.StatusConflict,
 	holdfast.CodeOverloaded:        http.StatusServiceUnavailable,
+	holdfast.CodeSaleNotOpen:       http.StatusConflict,
+	holdfast.CodeSaleClosed:        http.StatusConflict,
+	holdfast.CodeSaleOverlaps:      http.StatusConflict,
+	holdfast.CodeCustomerRequired:  http.StatusUnprocessableEntity,
+	holdfast.CodeCustomerLimit:     http.StatusTooManyRequests,
+	holdfast.CodeInvalidTime:       http.StatusBadRequest,
 
 	codeInvalidPath:        http.StatusBadRequest,
 	codeInvalidHost:        http.StatusMisdirectedRequest,
@@ -179,8 +186,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.Itoa(no.retry))
 		}
 	case errors.As(err, &rj):
-		p.Code, p.Detail, p.SKU = rj.Code, rj.Detail, rj.SKU
-		if rj.Code == holdfast.CodeSoldOut {
+		p.Code, p.Detail, p.SKU, p.OpensAt = rj.Code, rj.Detail, rj.SKU, rj.OpensAt
+		if rj.Code == holdfast.CodeSoldOut || rj.Code == holdfast.CodeCustomerLimit {
 			p.Available = &rj.Available
 		}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -4,7 +4,10 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 	"unicode"
+
+	"github.com/holdfast-pay/holdfast"
 )
 
 // MaxID is the longest id of an order, a payment or a refund, and the longest
@@ -22,6 +25,16 @@ type text string
 
 // link is a member that ends up in a header of somebody's answer.
 type link string
+
+// moment reads a time as RFC 3339 in UTC. One with another offset is refused
+// like one without any: where it would be right, it is so by chance.
+func moment(s string) (time.Time, error) {
+	var t time.Time
+	if err := t.UnmarshalText([]byte(s)); err != nil || !strings.HasSuffix(s, "Z") {
+		return t, refuse(holdfast.CodeInvalidTime, "must be a time as in 2026-11-11T12:00:00Z")
+	}
+	return t, nil
+}
 
 // word says whether s is made of the characters of ids, that no database and
 // no reader takes for one another.

@@ -78,9 +78,10 @@ type Event struct {
 	// Poll is when to ask again about what is open now.
 	Poll time.Duration
 
-	// Short counts, by SKU, the late policies that the ledger has already
-	// refused for want of stock (MoneyCame only).
-	Short map[string]int
+	// Short counts, by asset, how often the ledger has refused the goods of late
+	// money (MoneyCame only): for want of pieces, which calls for the next late
+	// policy, or because the customer has used up the limit meanwhile.
+	Short map[ledger.Asset]int
 }
 
 // Change is what an event does. Empty: nothing.

@@ -130,12 +130,15 @@ type Order struct {
 
 // Line is one SKU of an order.
 type Line struct {
-	SKU       string `json:"sku"`
-	Name      string `json:"name"`
-	Quantity  int64  `json:"quantity"`
-	Price     int64  `json:"price"` // of one piece
-	Late      []Late `json:"late_policy"`
-	Restocked int64  `json:"restocked,omitempty"` // pieces that refunds put back on sale
+	SKU      string `json:"sku"`
+	Name     string `json:"name"`
+	Quantity int64  `json:"quantity"`
+	Price    int64  `json:"price"` // of one piece
+	Late     []Late `json:"late_policy"`
+	Sale     string `json:"sale,omitempty"` // that it is bought in
+	// PerCustomer is the sale's limit, which the line counts against; 0 = none.
+	PerCustomer int64 `json:"per_customer,omitempty"`
+	Restocked   int64 `json:"restocked,omitempty"` // pieces that refunds put back on sale
 	// Backordered: sold out of the budget, so there may be no piece yet.
 	Backordered bool `json:"backordered,omitempty"`
 }

@@ -118,24 +118,28 @@ var goodsMayBeTaken = &guard{"the late policy of every line allows it", func(w *
 
 // late is the policy that the line's late money has come to.
 func (w *work) late(l Line) Late {
-	if n := w.ev.Short[l.SKU]; n < len(l.Late) {
+	overLimit := l.PerCustomer > 0 && w.ev.Short[Limit(l.Sale)] > 0
+	if n := w.ev.Short[Pieces(l.SKU)]; n < len(l.Late) && !overLimit {
 		return l.Late[n]
 	}
 	return Repay
 }
 
 func (w *work) eachHold(op func(hold string) ledger.Op) {
-	for i := range w.Case.Order.Lines {
+	for i, l := range w.Case.Order.Lines {
 		w.op(op(HoldID(w.Case.Order.ID, i)))
+		if l.PerCustomer > 0 {
+			w.op(op(AllowanceID(w.Case.Order.ID, i)))
+		}
 	}
 }
 
-var voidHolds = action{"release the stock", func(w *work) *Refusal {
+var voidHolds = action{"release the stock and the allowance", func(w *work) *Refusal {
 	w.eachHold(ledger.Void)
 	return nil
 }}
 
-var expireHolds = action{"release the stock", func(w *work) *Refusal {
+var expireHolds = action{"release the stock and the allowance", func(w *work) *Refusal {
 	w.eachHold(ledger.Expire)
 	return nil
 }}
@@ -198,13 +202,13 @@ var forgetAttempt = action{"another attempt may start", func(w *work) *Refusal {
 }}
 
 // deliverVersusPayment is why goods and money are in one ledger: both move, or neither.
-var deliverVersusPayment = action{"commit the stock; book the money", func(w *work) *Refusal {
+var deliverVersusPayment = action{"commit the stock and the allowance; book the money", func(w *work) *Refusal {
 	w.eachHold(ledger.Commit)
 	w.bookSale()
 	return nil
 }}
 
-var takeAgain = action{"take the stock again, or backorder budget; book the money", func(w *work) *Refusal {
+var takeAgain = action{"take the stock again, or backorder budget, and the allowance; book the money", func(w *work) *Refusal {
 	for i, l := range w.Case.Order.Lines {
 		from := Stock
 		if w.late(l) == Backorder {
@@ -212,6 +216,9 @@ var takeAgain = action{"take the stock again, or backorder budget; book the mone
 			w.Case.Order.Lines[i].Backordered = true
 		}
 		w.move(from, Sold, Pieces(l.SKU), l.Quantity)
+		if l.PerCustomer > 0 {
+			w.move(Allowance(w.Case.Order.Customer), Used(w.Case.Order.Customer), Limit(l.Sale), l.Quantity)
+		}
 	}
 	w.bookSale()
 	return nil

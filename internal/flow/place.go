@@ -9,8 +9,9 @@ import (
 // TotalOverflow is the code of an order whose price is no amount.
 const TotalOverflow = "total_overflow"
 
-// Place makes a new order that holds its stock. o has ID, Currency, Lines (one
-// per SKU) and times; Place computes the rest.
+// Place makes a new order that holds its stock, and the customer's allowance
+// where a line has a limit. o has ID, Currency, Lines (one per SKU) and times,
+// and Customer if a line has a limit; Place computes the rest.
 func Place(o Order) (Change, *Refusal) {
 	for _, l := range o.Lines {
 		if l.Quantity > ledger.MaxAmount/l.Price {
@@ -27,6 +28,13 @@ func Place(o Order) (Change, *Refusal) {
 		w.op(ledger.Reserve(HoldID(o.ID, i), ledger.Posting{
 			From: Stock, To: Sold, Asset: Pieces(l.SKU), Amount: l.Quantity,
 		}, int64(o.ExpiresAt), int64(o.CapAt)))
+	}
+	for i, l := range o.Lines {
+		if l.PerCustomer > 0 {
+			w.op(ledger.Reserve(AllowanceID(o.ID, i), ledger.Posting{
+				From: Allowance(o.Customer), To: Used(o.Customer), Asset: Limit(l.Sale), Amount: l.Quantity,
+			}, int64(o.ExpiresAt), int64(o.CapAt)))
+		}
 	}
 	w.publish("order.held", nil)
 	return w.Change, nil

@@ -181,7 +181,7 @@ func (w *work) unpaid() *Refund {
 	return nil
 }
 
-var bookRefund = action{"put goods back on sale, as asked", func(w *work) *Refusal {
+var bookRefund = action{"put goods back on sale, as asked, and give their allowance back", func(w *work) *Refusal {
 	o := &w.Case.Order
 	o.Refunding -= w.refund.Amount
 	o.Refunded += w.refund.Amount
@@ -198,6 +198,9 @@ var bookRefund = action{"put goods back on sale, as asked", func(w *work) *Refus
 			to = Reserve // there never was a piece
 		}
 		w.move(from, to, Pieces(r.SKU), r.Quantity)
+		if l := o.Lines[i]; l.PerCustomer > 0 {
+			w.move(Used(o.Customer), Allowance(o.Customer), Limit(l.Sale), r.Quantity)
+		}
 	}
 	return nil
 }}

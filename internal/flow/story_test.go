@@ -26,10 +26,14 @@ func newShop(t *testing.T, stock, backorder int64, late ...Late) *shop {
 	if backorder > 0 {
 		s.write("promise", []ledger.Op{ledger.Move(ledger.Posting{From: Promised, To: Reserve, Asset: "sku:tee", Amount: backorder})}, nil)
 	}
-	ch, refusal := Place(Order{ID: "o", Currency: "CNY", Lines: []Line{{SKU: "tee", Quantity: 1, Price: 100, Late: late}},
+	ch, refusal := Place(Order{ID: "o", Customer: "c", Currency: "CNY",
+		Lines:     []Line{{SKU: "tee", Quantity: 1, Price: 100, Late: late, Sale: "s", PerCustomer: 1}},
 		CreatedAt: s.now, ExpiresAt: s.now + 1000, CapAt: s.now + 50_000})
 	if refusal != nil {
 		t.Fatal(refusal)
+	}
+	for _, g := range ch.Case.Order.Grants() {
+		s.write("grant", []ledger.Op{g.Op}, []ledger.Record{g.Record})
 	}
 	s.write("place", ch.Ops, ch.Records())
 	s.c = ch.Case
@@ -45,7 +49,7 @@ func (s *shop) write(id string, ops []ledger.Op, records []ledger.Record) ledger
 // on lets ev happen; the answer is the refusal's code.
 func (s *shop) on(ev Event) string {
 	s.t.Helper()
-	ev.Short, ev.PayFor, ev.Poll = map[string]int{}, 1000*time.Millisecond, time.Second
+	ev.Short, ev.PayFor, ev.Poll = map[ledger.Asset]int{}, 1000*time.Millisecond, time.Second
 	ev.Gateway, ev.Method = "stripe", "checkout"
 	for {
 		ch, refusal := Step(s.c, ev, s.now)
@@ -61,7 +65,7 @@ func (s *shop) on(ev Event) string {
 			s.c = ch.Case
 			return ""
 		case res.Code == ledger.Insufficient && ev.On == MoneyCame:
-			ev.Short["tee"]++
+			ev.Short[res.Key.Asset]++
 		default:
 			s.t.Fatalf("%s in %s: the ledger refused: %+v", ev.On, s.c.Order.State, res)
 		}
@@ -105,7 +109,8 @@ func (s *shop) todo(id string) Do {
 }
 
 // verify recomputes the ledger and holds the order against it: what is due to
-// the buyer is what its refunds say, and goods are sold if and only if it is paid.
+// the buyer is what its refunds say, and goods are sold, and the customer's
+// allowance is used, if and only if it is paid.
 func (s *shop) verify() {
 	rep, err := ledger.Verify(context.Background(), s.store, nil)
 	if err != nil || !rep.OK() {
@@ -135,6 +140,7 @@ func (s *shop) verify() {
 	if want := min(s.c.Order.Paid, 1) - back; sold != want {
 		s.t.Errorf("%d pieces are sold, want %d: the order is %s", sold, want, s.c.Order.State)
 	}
+	s.has(Used("c"), Limit("s"), sold)
 	s.has(Revenue, "CNY", s.c.Order.Paid-s.c.Order.Refunded-s.c.Order.Refunding)
 }
 
@@ -196,7 +202,7 @@ func TestStockIsReleasedOnlyAfterTheGatewayHasClosed(t *testing.T) {
 	if s.todo("op01") != DoClose {
 		t.Errorf("the task is %s, want %s", s.todo("op01"), DoClose)
 	}
-	holds, _ := s.store.Holds(context.Background(), ledger.HoldQuery{State: ledger.Held})
+	holds, _ := s.store.Holds(context.Background(), ledger.HoldQuery{From: Stock, State: ledger.Held})
 	if len(holds) != 1 {
 		t.Fatalf("%d holds while closing, want 1", len(holds))
 	}
