@@ -28,6 +28,7 @@ type background struct {
 	running map[string]bool // tasks of this process
 
 	sweeping sync.Mutex // one sweep of orders at a time
+	swept    time.Time  // when the last one began
 	loops    sync.WaitGroup
 	tasks    sync.WaitGroup
 	stopped  context.Context // ends the loops
@@ -122,6 +123,27 @@ const (
 func (b *background) sweepOrders(ctx context.Context) (n int, err error) {
 	b.sweeping.Lock()
 	defer b.sweeping.Unlock()
+	return b.sweepLocked(ctx)
+}
+
+// lazySweep is how often buyers who found too little may sweep, together.
+const lazySweep = 20 * time.Millisecond
+
+// sweepSoon is sweepOrders for somebody who waits. It does nothing when another
+// one is at it, or was just now: in a sold-out storm everybody would ask.
+func (b *background) sweepSoon(ctx context.Context) (int, error) {
+	if !b.sweeping.TryLock() {
+		return 0, nil
+	}
+	defer b.sweeping.Unlock()
+	if age := b.h.o.Clock().Sub(b.swept); age >= 0 && age < lazySweep {
+		return 0, nil
+	}
+	return b.sweepLocked(ctx)
+}
+
+func (b *background) sweepLocked(ctx context.Context) (n int, err error) {
+	b.swept = b.h.o.Clock()
 	due, err := b.due(ctx, flow.KindOrder, sweepBatch)
 	if err != nil {
 		return 0, err

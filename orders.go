@@ -43,45 +43,71 @@ func (h *Holdfast) Place(ctx context.Context, key Key, in OrderInput) (Answer[Or
 }
 
 func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
-	order, err := h.newOrder(ctx, in)
+	d, err := h.draft(ctx, key, in)
 	if err != nil {
 		return Answer[Order]{}, err
 	}
+	return h.placeDraft(ctx, d)
+}
+
+// draft is an order that is ready to be placed, and the entry that does so.
+type draft struct {
+	order  Order
+	entry  ledger.Entry
+	grants []flow.Grant
+}
+
+func (h *Holdfast) draft(ctx context.Context, key Key, in OrderInput) (draft, error) {
+	order, err := h.newOrder(ctx, in)
+	if err != nil {
+		return draft{}, err
+	}
 	ch, refusal := flow.Place(order)
 	if refusal != nil {
-		return Answer[Order]{}, &Rejection{Code: refusal.Code, Detail: refusal.Detail}
+		return draft{}, &Rejection{Code: refusal.Code, Detail: refusal.Detail}
 	}
-	order = ch.Case.Order
-	e := ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Ops: ch.Ops, Records: ch.Records(), Events: ch.Events}
-	if e.ID == "" {
-		e.ID = order.ID
+	d := draft{order: ch.Case.Order, grants: order.Grants(),
+		entry: ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Ops: ch.Ops, Records: ch.Records(), Events: ch.Events}}
+	if d.entry.ID == "" {
+		d.entry.ID = order.ID
 	}
 	if order.Reference != "" {
-		e.Records = append(e.Records, ledger.Record{Kind: kindReference, ID: order.Reference, Version: 1, Ref: order.ID})
+		d.entry.Records = append(d.entry.Records, ledger.Record{Kind: kindReference, ID: order.Reference, Version: 1, Ref: order.ID})
 	}
-	res, grants, err := h.applyGranted(ctx, e, order.Grants())
+	return d, nil
+}
+
+func (h *Holdfast) placeDraft(ctx context.Context, d draft) (Answer[Order], error) {
+	res, grants, err := h.applyGranted(ctx, d.entry, d.grants)
 	if err == nil && res.Code == ledger.Insufficient {
 		// What is overdue may be taken before the sweeper comes to it.
-		if n, serr := h.work.sweepOrders(ctx); serr == nil && n > 0 {
-			res, grants, err = h.applyGranted(ctx, e, grants)
+		if n, serr := h.work.sweepSoon(ctx); serr == nil && n > 0 {
+			res, grants, err = h.applyGranted(ctx, d.entry, grants)
 		}
 	}
 	if err != nil {
 		return Answer[Order]{}, err
 	}
-	switch {
-	case res.Replayed:
+	if res.Replayed {
 		return answer[Order](res.Reply, true)
-	case res.Code == ledger.OK:
-		return Answer[Order]{Value: order}, nil
-	case res.Code == ledger.Insufficient:
-		return Answer[Order]{}, short(order, res, grants)
-	case res.Code == ledger.Stale && res.Record.Kind == kindReference:
-		return Answer[Order]{}, reject(CodeOrderExists, "there is an order with reference %s", order.Reference)
-	case res.Code == ledger.Overflow:
-		return Answer[Order]{}, reject(CodeTotalOverflow, "the quantities are too large")
 	}
-	return Answer[Order]{}, fmt.Errorf("holdfast: place order: the ledger refused: %s %s", res.Code, res.Detail)
+	return Answer[Order]{Value: d.order}, notPlaced(d.order.Lines, res, grants)
+}
+
+// notPlaced is why the ledger refused a new order; nil = it did not. grants are
+// those that did not happen either.
+func notPlaced(lines []Line, res ledger.Result, grants []flow.Grant) error {
+	switch {
+	case res.Code == ledger.OK:
+		return nil
+	case res.Code == ledger.Insufficient:
+		return short(lines, res, grants)
+	case res.Code == ledger.Stale && res.Record.Kind == kindReference:
+		return reject(CodeOrderExists, "there is an order with reference %s", res.Record.ID)
+	case res.Code == ledger.Overflow:
+		return reject(CodeTotalOverflow, "the quantities are too large")
+	}
+	return fmt.Errorf("holdfast: place order: the ledger refused: %s %s", res.Code, res.Detail)
 }
 
 // newOrder checks what the buyer wants and looks up names, and the prices and

@@ -114,20 +114,31 @@ func reject(code, format string, args ...any) *Rejection {
 
 // apply writes one entry. A refusal is in the result.
 func (h *Holdfast) apply(ctx context.Context, e ledger.Entry) (ledger.Result, error) {
-	res, err := h.applier.Apply(ctx, e)
-	if errors.Is(err, pipeline.ErrOverloaded) {
-		return ledger.Result{}, reject(CodeOverloaded, "too many requests are waiting")
-	}
+	res, err := h.applyAll(ctx, []ledger.Entry{e})
 	if err != nil {
-		return ledger.Result{}, fmt.Errorf("holdfast: apply %s: %w", e.ID, err)
+		return ledger.Result{}, err
 	}
 	if res[0].Code == ledger.IDReused {
 		return res[0], reject(CodeKeyReused, "the idempotency key belongs to another request")
 	}
-	if len(e.Events) > 0 && !res[0].Refused() && !res[0].Replayed {
-		h.bell.ring(e.Events[0].Subject)
-	}
 	return res[0], nil
+}
+
+// applyAll writes many entries, each on its own.
+func (h *Holdfast) applyAll(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
+	res, err := h.applier.Apply(ctx, entries...)
+	if errors.Is(err, pipeline.ErrOverloaded) {
+		return nil, reject(CodeOverloaded, "too many requests are waiting")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: apply %s: %w", entries[0].ID, err)
+	}
+	for i, e := range entries {
+		if len(e.Events) > 0 && !res[i].Refused() && !res[i].Replayed {
+			h.bell.ring(e.Events[0].Subject)
+		}
+	}
+	return res, nil
 }
 
 // replayed finds the answer that key has had before.

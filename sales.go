@@ -222,7 +222,7 @@ func (h *Holdfast) applyGranted(ctx context.Context, e ledger.Entry, grants []fl
 
 // short says what the ledger had not enough of: pieces, or allowance. grants
 // are those that did not happen either.
-func short(o Order, res ledger.Result, grants []flow.Grant) *Rejection {
+func short(lines []Line, res ledger.Result, grants []flow.Grant) *Rejection {
 	if sku, ok := skuOf(res.Key); ok {
 		return &Rejection{Code: CodeSoldOut, SKU: sku, Available: res.Available, Detail: fmt.Sprintf("%s has %d available", sku, res.Available)}
 	}
@@ -232,7 +232,7 @@ func short(o Order, res ledger.Result, grants []flow.Grant) *Rejection {
 			r.Available += g.Op.Amount
 		}
 	}
-	for _, l := range o.Lines {
+	for _, l := range lines {
 		if flow.Limit(l.Sale) == res.Key.Asset {
 			r.SKU = l.SKU
 			r.Detail = fmt.Sprintf("%s is limited to %d for each customer, and %d are left", l.SKU, l.PerCustomer, r.Available)

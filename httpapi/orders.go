@@ -53,6 +53,10 @@ func (a *API) orders() {
 		summary: "Place an order", about: "Holds the stock of every line, or of none.", status: http.StatusCreated,
 	}, placeOrder)
 	handle(a, route{
+		method: http.MethodPost, path: "/v1/orders/bulk", name: "placeOrders", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
+		summary: "Place many orders", about: "In one transaction: each on its own, or with together all or none.",
+	}, placeOrders)
+	handle(a, route{
 		method: http.MethodGet, path: "/v1/orders", name: "listOrders", tag: "Orders", scope: holdfast.ScopeRead,
 		summary: "List orders, newest first",
 		query: append(pageQuery(),
@@ -109,10 +113,11 @@ func isNotFound(err error) bool {
 	return errors.As(err, &no) && no.Code == holdfast.CodeNotFound
 }
 
-func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
+// input is what the body asks for.
+func (b *orderBody) input() (holdfast.OrderInput, error) {
 	hold, err := holdFor(b.HoldSeconds, "/hold_seconds")
 	if err != nil {
-		return placed{}, err
+		return holdfast.OrderInput{}, err
 	}
 	in := holdfast.OrderInput{
 		Lines: make([]holdfast.LineInput, len(b.Lines)), Customer: b.Customer, Reference: b.Reference,
@@ -121,13 +126,24 @@ func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
 	for i, l := range b.Lines {
 		in.Lines[i] = holdfast.LineInput(l)
 	}
+	return in, nil
+}
+
+func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
+	in, err := b.input()
+	if err != nil {
+		return placed{}, err
+	}
 	o, err := c.api.core.Place(ctx, c.key, in)
 	if err != nil {
 		return placed{}, err
 	}
-	order := answered(c, o)
-	// All of it follows from the stored order, so that a replay is the same to the byte.
-	return placed{Order: order, ClientSecret: c.api.core.ClientSecret(order.ID), ServerTime: order.CreatedAt}, nil
+	return c.api.placed(answered(c, o)), nil
+}
+
+// placed adds what follows from the stored order, so that a replay is the same to the byte.
+func (a *API) placed(order holdfast.Order) placed {
+	return placed{Order: order, ClientSecret: a.core.ClientSecret(order.ID), ServerTime: order.CreatedAt}
 }
 
 func listOrders(ctx context.Context, c *call, _ *none) (page[holdfast.Order], error) {
