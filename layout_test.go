@@ -18,18 +18,20 @@ const module = "github.com/holdfast-pay/holdfast"
 // mayImport says which of our packages each package may import. A package that
 // is not listed may not exist. "*" = any.
 var mayImport = map[string][]string{
-	"ledger":                   {},
-	"ledger/ledgertest":        {"ledger"},
-	"gateway":                  {},
-	"gateway/gatewaytest":      {"gateway"},
-	"gateway/stripe":           {"gateway"},
-	"gateway/stripe/stripesim": {},
-	"internal/flow":            {"ledger"},
-	"internal/sqlstore":        {"ledger"},
-	"internal/pipeline":        {"ledger"},
-	".":                        {"ledger", "gateway", "internal/flow", "internal/sqlstore", "internal/pipeline"},
-	"httpapi":                  {".", "ledger", "gateway"},
-	"cmd/holdfast":             {"*"},
+	"ledger":                         {},
+	"ledger/ledgertest":              {"ledger"},
+	"gateway":                        {},
+	"gateway/gatewaytest":            {"gateway"},
+	"gateway/stripe":                 {"gateway"},
+	"gateway/stripe/stripesim":       {},
+	"internal/flow":                  {"ledger"},
+	"internal/sqlstore":              {"ledger"},
+	"internal/sqlstore/sqlstoretest": {},
+	"internal/pipeline":              {"ledger"},
+	"internal/redispipe":             {"ledger", "internal/pipeline"},
+	".":                              {"ledger", "gateway", "internal/flow", "internal/sqlstore", "internal/pipeline"},
+	"httpapi":                        {".", "ledger", "gateway"},
+	"cmd/holdfast":                   {"*"},
 }
 
 // pure packages do no I/O and know no clock and no randomness.
