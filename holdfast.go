@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,7 +26,8 @@ type Holdfast struct {
 	log     *slog.Logger
 	store   *sqlstore.Store
 	applier ledger.Applier
-	batch   *pipeline.Batch // nil when the preset has none
+	stages  []stage         // around the store, from the inside out
+	batch   *pipeline.Batch // the one of them that commits; nil = none
 	items   cache[Item]
 	sales   cache[flow.Calendar] // by SKU
 	auth    cache[APIKey]
@@ -52,13 +54,34 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		sales: cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
 		auth:  cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
 	}
-	if presets[o.Preset].batch {
-		h.batch = pipeline.NewBatch(store, pipeline.BatchOptions{})
-		h.applier = h.batch
-	}
+	h.compose(presets[o.Preset])
 	h.work = newBackground(h)
 	h.work.start()
 	return h, nil
+}
+
+// stage is an Applier around an Applier, with work of its own to finish.
+type stage interface {
+	ledger.Applier
+	Close(ctx context.Context) error
+}
+
+// compose puts the stages of a preset around the store.
+func (h *Holdfast) compose(p preset) {
+	put := func(s stage) { h.applier, h.stages = s, append(h.stages, s) }
+	if p.batch {
+		h.batch = pipeline.NewBatch(h.applier, pipeline.BatchOptions{})
+		put(h.batch)
+	}
+	if p.queue {
+		put(pipeline.NewQueue(h.applier, pipeline.NewRing(pipeline.RingOptions{}), pipeline.QueueOptions{}))
+	}
+	if p.gate {
+		// The gate need not remember long to know a repeat: Place looks up the key of
+		// every order that is refused.
+		counter := pipeline.NewLocalCounter(pipeline.CounterOptions{Recall: time.Millisecond})
+		put(pipeline.NewGate(h.applier, h.store, counter, pipeline.GateOptions{Accounts: []ledger.Account{flow.Stock}}))
+	}
 }
 
 // Close ends the background work, finishes what was accepted and closes the
@@ -68,8 +91,8 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 // good one to stop.
 func (h *Holdfast) Close(ctx context.Context) error {
 	err := h.work.stop(ctx)
-	if h.batch != nil {
-		err = errors.Join(err, h.batch.Close(ctx))
+	for _, s := range slices.Backward(h.stages) {
+		err = errors.Join(err, s.Close(ctx))
 	}
 	return errors.Join(err, h.store.Close())
 }

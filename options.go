@@ -15,7 +15,10 @@ type Options struct {
 	Gateways map[string]gateway.Gateway
 	// Preset is how entries reach the store: "batched" (the default) commits
 	// everything that waits in one transaction; "conditional", "optimistic" and
-	// "pessimistic" give each entry its own and differ in how they lock.
+	// "pessimistic" give each entry its own and differ in how they lock; "gated"
+	// counts in front of conditional what may still be taken, so that what is sold
+	// out never reaches the store; "queued" puts a first-come-first-served queue
+	// between such a gate and group commit.
 	Preset string
 	// HoldFor is how long an order holds its stock before it is paid, unless the
 	// item or the order says otherwise. 0 = 15 minutes.
@@ -50,15 +53,20 @@ const (
 	MaxHold = 24 * time.Hour
 )
 
-// presets are the compositions of design: a locking strategy, and group commit or not.
-var presets = map[string]struct {
-	strategy sqlstore.Strategy
-	batch    bool
-}{
-	"batched":     {sqlstore.Conditional, true},
-	"conditional": {sqlstore.Conditional, false},
-	"optimistic":  {sqlstore.Optimistic, false},
-	"pessimistic": {sqlstore.Pessimistic, false},
+// presets are the compositions of design: a locking strategy, and the stages
+// around the store, from the inside out.
+var presets = map[string]preset{
+	"batched":     {strategy: sqlstore.Conditional, batch: true},
+	"conditional": {strategy: sqlstore.Conditional},
+	"optimistic":  {strategy: sqlstore.Optimistic},
+	"pessimistic": {strategy: sqlstore.Pessimistic},
+	"gated":       {strategy: sqlstore.Conditional, gate: true},
+	"queued":      {strategy: sqlstore.Conditional, batch: true, queue: true, gate: true},
+}
+
+type preset struct {
+	strategy           sqlstore.Strategy
+	batch, queue, gate bool
 }
 
 // complete fills in the defaults and refuses what can't be meant.

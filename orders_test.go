@@ -15,7 +15,7 @@ import (
 var ctx = context.Background()
 
 func TestTheLastUnitIsSoldOnce(t *testing.T) {
-	for _, preset := range []string{"batched", "conditional", "optimistic", "pessimistic"} {
+	for _, preset := range []string{"batched", "conditional", "optimistic", "pessimistic", "gated", "queued"} {
 		t.Run(preset, func(t *testing.T) {
 			b := newBench(t, func(o *Options) { o.Preset = preset })
 			b.item("last", 1)

@@ -127,7 +127,7 @@ func (h *Holdfast) apply(ctx context.Context, e ledger.Entry) (ledger.Result, er
 // applyAll writes many entries, each on its own.
 func (h *Holdfast) applyAll(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
 	res, err := h.applier.Apply(ctx, entries...)
-	if errors.Is(err, pipeline.ErrOverloaded) {
+	if errors.Is(err, pipeline.ErrOverloaded) || errors.Is(err, pipeline.ErrFull) {
 		return nil, reject(CodeOverloaded, "too many requests are waiting")
 	}
 	if err != nil {

@@ -61,7 +61,7 @@ unanswered, as recomputed from the journal.`,
 	}
 	f := c.Flags()
 	f.StringVar(&b.store, "store", "", "the `store` to use and to keep; none = a temporary one for each preset")
-	f.StringSliceVar(&b.presets, "preset", []string{"batched", "conditional"}, "what to measure: batched, conditional, optimistic, pessimistic")
+	f.StringSliceVar(&b.presets, "preset", []string{"batched", "conditional"}, "what to measure: batched, conditional, optimistic, pessimistic, gated, queued")
 	f.IntVar(&b.clients, "clients", 64, "how many ask at once")
 	f.Float64Var(&b.seconds, "seconds", 5, "how long the first phase takes")
 	f.IntVar(&b.skus, "skus", 1, "over how many SKUs the orders are spread")
@@ -102,8 +102,9 @@ type figures struct {
 	Refused    *float64 `json:"refused_per_s,omitempty"`
 	P50        *float64 `json:"p50_ms,omitempty"` // of the accepted
 	P99        *float64 `json:"p99_ms,omitempty"`
-	BatchAvg   *float64 `json:"batch_avg,omitempty"` // entries of one commit
-	Ratios     *ratios  `json:"ratios,omitempty"`    // accepted_per_s, divided by the floors
+	BatchAvg   *float64 `json:"batch_avg,omitempty"`   // entries of one commit
+	Ratios     *ratios  `json:"ratios,omitempty"`      // accepted_per_s, divided by the floors
+	TurnedAway int64    `json:"turned_away,omitempty"` // told to come back, and not counted as answered
 	Oversold   int64    `json:"oversold"`
 	Undersold  int64    `json:"undersold"`
 	Unanswered int64    `json:"unanswered"` // requests whose outcome the caller never learned, or learned wrongly

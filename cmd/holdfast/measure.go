@@ -27,6 +27,7 @@ const maxBenchErrors = 10
 type load struct {
 	accepted   map[string]int64 // pieces, by SKU
 	refused    int64
+	turnedAway int64
 	unanswered int64
 	times      []time.Duration // of the accepted
 	elapsed    time.Duration
@@ -70,6 +71,7 @@ func (h *host) measureOpen(ctx context.Context, b *benching, core *holdfast.Hold
 		return context.Cause(ctx)
 	}
 	f.Unanswered = held.unanswered + held.refused + none.unanswered
+	f.TurnedAway = held.turnedAway + none.turnedAway
 	if err := auditBench(ctx, core, full, held, f); err != nil {
 		return err
 	}
@@ -143,6 +145,7 @@ func (b *benching) drive(ctx context.Context, place placer, skus []string, d tim
 				all.accepted[sku] += n
 			}
 			all.refused += one.refused
+			all.turnedAway += one.turnedAway
 			all.unanswered += one.unanswered
 			all.times = append(all.times, one.times...)
 		})
@@ -180,6 +183,8 @@ func ask(ctx context.Context, place placer, pick func() string, client int, unti
 			l.times = append(l.times, time.Since(start))
 		case placeSoldOut:
 			l.refused++
+		case placeTurnedAway:
+			l.turnedAway++
 		default:
 			l.unanswered++
 		}

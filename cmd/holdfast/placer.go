@@ -21,6 +21,7 @@ const (
 	placeUnknown placed = iota
 	placeHeld
 	placeSoldOut
+	placeTurnedAway // told to come back: nothing happened
 )
 
 // placer orders one piece under a key.
@@ -49,6 +50,8 @@ func (b *benching) direct(core *holdfast.Holdfast) placer {
 			return placeHeld
 		case errors.As(err, &rejected) && rejected.Code == holdfast.CodeSoldOut:
 			return placeSoldOut
+		case errors.As(err, &rejected) && rejected.Code == holdfast.CodeOverloaded:
+			return placeTurnedAway
 		}
 		return placeUnknown
 	}
@@ -93,6 +96,8 @@ func (b *benching) overHTTP(ctx context.Context, handler http.Handler, key strin
 			return placeHeld
 		case http.StatusConflict:
 			return placeSoldOut
+		case http.StatusServiceUnavailable:
+			return placeTurnedAway
 		}
 		return placeUnknown
 	}, stop, nil

@@ -39,7 +39,7 @@ func (h *host) serveCommand() *cobra.Command {
 	f.BoolVar(&s.open, "open", false, "ask nobody for an API key; only on a loopback address")
 	f.StringSliceVar(&s.hosts, "host", nil, "a `name` under which the API may be called; may be repeated; none = any")
 	f.StringSliceVar(&s.returns, "return-url", nil, "an `origin` to which buyers may be sent back; may be repeated; none = any over https")
-	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic or pessimistic")
+	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic, pessimistic, gated or queued")
 	f.DurationVar(&s.core.HoldFor, "hold-for", 15*time.Minute, "how long an unpaid order holds its stock, unless its item says otherwise")
 	f.DurationVar(&s.core.PayFor, "pay-for", 15*time.Minute, "how long a payment attempt may take")
 	f.DurationVar(&s.core.Poll, "poll", 30*time.Second, "how often a gateway that sends nothing is asked")
