@@ -39,12 +39,13 @@ type Holdfast struct {
 // date, and starts the background work. It refuses a store that may lose what
 // it acknowledged (see Options.AllowUnsafeDurability).
 func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
+	clock := o.Clock // nil = the database's own, where it has one
 	o, err := o.complete()
 	if err != nil {
 		return nil, err
 	}
 	store, err := sqlstore.Open(ctx, url, sqlstore.Options{
-		Strategy: presets[o.Preset].strategy, Clock: o.Clock, AllowUnsafeDurability: o.AllowUnsafeDurability,
+		Strategy: presets[o.Preset].strategy, Clock: clock, AllowUnsafeDurability: o.AllowUnsafeDurability,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
@@ -130,7 +131,7 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}
-	return Health{Store: "sqlite", Durability: h.store.Durability(), Entries: head.Seq, TasksOverdue: len(late), TasksStuck: len(stuck)}, nil
+	return Health{Store: h.store.Kind(), Durability: h.store.Durability(), Entries: head.Seq, TasksOverdue: len(late), TasksStuck: len(stuck)}, nil
 }
 
 // Stats counts since Open.

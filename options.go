@@ -39,7 +39,8 @@ type Options struct {
 	// Passive starts no background work: this process only answers. Another one
 	// on the same store has to run tasks and expire orders.
 	Passive bool
-	// Clock is where time comes from. nil = time.Now.
+	// Clock is where time comes from. nil = the database's, where it has one of its
+	// own, and time.Now for what only this process sees.
 	Clock func() time.Time
 	// Logger receives what a person may have to act on. nil = discarded.
 	Logger *slog.Logger

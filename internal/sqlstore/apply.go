@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -53,7 +52,7 @@ func (s *Store) applyBatch(ctx context.Context, entries []ledger.Entry) ([]ledge
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
 	for try := 1; ; try++ {
-		results, err := s.tryBatch(ctx, entries)
+		results, err := s.tryBatch(ctx, entries, try > 1)
 		if err == nil {
 			return results, nil
 		}
@@ -81,22 +80,31 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// tryBatch decides in one transaction. Whatever goes wrong in it ends it.
-func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
-	sqlTx, err := s.conns.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
+// tryBatch decides in one transaction. Whatever goes wrong in it ends it: an
+// error may have undone one statement and left the others in place. After a
+// conflict the head comes first, and then there is nobody to be in conflict with.
+func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry, conflict bool) ([]ledger.Result, error) {
+	sqlTx, err := s.conns.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer sqlTx.Rollback() // after Commit it does nothing
 	t := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
-	state, err := t.load(ctx, entries)
+	headFirst := conflict || s.strategy.lock || s.dialect.lock == ""
+	state, err := t.load(ctx, entries, headFirst)
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
+	}
+	if s.measured != nil {
+		s.measured.Set(t.now)
 	}
 	now := s.now(t.head)
 	results := make([]ledger.Result, len(entries))
 	for i, e := range entries {
 		results[i] = state.Decide(e, now)
+	}
+	if t.behind && slices.ContainsFunc(results, refusedNow) {
+		return nil, errConflict // no statement guards a refusal as it does a change
 	}
 	changes := state.Changes()
 	if len(changes.Lines) == 0 {
@@ -110,3 +118,6 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.
 	}
 	return results, nil
 }
+
+// refusedNow says that r was refused by the rows, and not long ago.
+func refusedNow(r ledger.Result) bool { return r.Refused() && !r.Replayed }

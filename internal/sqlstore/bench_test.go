@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -32,8 +31,8 @@ func order() ledger.Entry {
 	}
 }
 
-func benchmarkStore(b *testing.B) *Store {
-	s, err := Open(b.Context(), "sqlite:"+filepath.Join(b.TempDir(), "shop.db"), Options{})
+func benchmarkStore(b *testing.B, empty func(testing.TB) string) *Store {
+	s, err := Open(b.Context(), empty(b), Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +60,12 @@ func report(b *testing.B, entries int, before time.Duration) {
 
 // BenchmarkDirect: each of the callers applies its own entry.
 func BenchmarkDirect(b *testing.B) {
-	s := benchmarkStore(b)
+	for _, kind := range everyDatabase {
+		b.Run(kind.name, func(b *testing.B) { direct(b, benchmarkStore(b, kind.empty)) })
+	}
+}
+
+func direct(b *testing.B, s *Store) {
 	entries := make([]ledger.Entry, b.N)
 	for i := range entries {
 		entries[i] = order()
@@ -84,28 +88,36 @@ func BenchmarkDirect(b *testing.B) {
 
 // BenchmarkBatched: the entries of all callers are applied in one call.
 func BenchmarkBatched(b *testing.B) {
-	for _, n := range []int{callers, MaxBatch} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			s := benchmarkStore(b)
-			entries := make([]ledger.Entry, b.N*n)
-			for i := range entries {
-				entries[i] = order()
-			}
-			before := cpu(b)
-			b.ResetTimer()
-			for i := range b.N {
-				if _, err := s.Apply(context.Background(), entries[i*n:(i+1)*n]...); err != nil {
-					b.Fatal(err)
-				}
-			}
-			report(b, b.N*n, before)
-		})
+	for _, kind := range everyDatabase {
+		for _, n := range []int{callers, MaxBatch} {
+			b.Run(fmt.Sprint(kind.name, n), func(b *testing.B) { batched(b, benchmarkStore(b, kind.empty), n) })
+		}
 	}
+}
+
+func batched(b *testing.B, s *Store, n int) {
+	entries := make([]ledger.Entry, b.N*n)
+	for i := range entries {
+		entries[i] = order()
+	}
+	before := cpu(b)
+	b.ResetTimer()
+	for i := range b.N {
+		if _, err := s.Apply(context.Background(), entries[i*n:(i+1)*n]...); err != nil {
+			b.Fatal(err)
+		}
+	}
+	report(b, b.N*n, before)
 }
 
 // BenchmarkRecord: one record is read by its id.
 func BenchmarkRecord(b *testing.B) {
-	s := benchmarkStore(b)
+	for _, kind := range everyDatabase {
+		b.Run(kind.name, func(b *testing.B) { record(b, benchmarkStore(b, kind.empty)) })
+	}
+}
+
+func record(b *testing.B, s *Store) {
 	e := order()
 	if _, err := s.Apply(context.Background(), e); err != nil {
 		b.Fatal(err)

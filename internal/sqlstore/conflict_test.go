@@ -41,137 +41,138 @@ func journalLength(t *testing.T, s *Store) int64 {
 }
 
 func TestALostAnswerToACommitIsFoundUnderTheEntryID(t *testing.T) {
-	s := open(t, Options{})
-	apply(t, s, stock("stock", 2))
-	failed := failCommit(s, 1, func(tx *sql.Tx) error {
-		return errors.Join(errors.New("connection reset"), tx.Commit())
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		apply(t, s, stock("stock", 2))
+		failed := failCommit(s, 1, func(tx *sql.Tx) error {
+			return errors.Join(errors.New("connection reset"), tx.Commit())
+		})
+		results := apply(t, s, reserve("first", 1), reserve("second", 2))
+		if *failed != 1 {
+			t.Errorf("got %d failed commits, want 1", *failed)
+		}
+		if results[0].Refused() || !results[0].Replayed || results[0].Seq != 2 {
+			t.Errorf("got %+v, want the result of line 2", results[0])
+		}
+		if results[1].Code != ledger.Insufficient {
+			t.Errorf("got %+v, want %q", results[1], ledger.Insufficient)
+		}
+		if got := held(t, s); got != 1 {
+			t.Errorf("held: got %d, want 1", got)
+		}
 	})
-	results := apply(t, s, reserve("first", 1), reserve("second", 2))
-	if *failed != 1 {
-		t.Errorf("got %d failed commits, want 1", *failed)
-	}
-	if results[0].Refused() || !results[0].Replayed || results[0].Seq != 2 {
-		t.Errorf("got %+v, want the result of line 2", results[0])
-	}
-	if results[1].Code != ledger.Insufficient {
-		t.Errorf("got %+v, want %q", results[1], ledger.Insufficient)
-	}
-	if got := held(t, s); got != 1 {
-		t.Errorf("held: got %d, want 1", got)
-	}
 }
 
 func TestACommitThatDidNotHappenIsDoneAgain(t *testing.T) {
-	s := open(t, Options{})
-	apply(t, s, stock("stock", 2))
-	failCommit(s, maxTries-1, rollBack(errors.New("connection reset")))
-	if res := apply(t, s, reserve("order", 1)); res[0].Refused() || res[0].Replayed {
-		t.Errorf("got %+v, want a new line", res[0])
-	}
-	if got := held(t, s); got != 1 {
-		t.Errorf("held: got %d, want 1", got)
-	}
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		apply(t, s, stock("stock", 2))
+		failCommit(s, maxTries-1, rollBack(errors.New("connection reset")))
+		if res := apply(t, s, reserve("order", 1)); res[0].Refused() || res[0].Replayed {
+			t.Errorf("got %+v, want a new line", res[0])
+		}
+		if got := held(t, s); got != 1 {
+			t.Errorf("held: got %d, want 1", got)
+		}
+	})
 }
 
 func TestACommitThatNeverHappensIsAnErrorInTheEnd(t *testing.T) {
-	s := open(t, Options{})
-	apply(t, s, stock("stock", 2))
-	cause := errors.New("connection reset")
-	failed := failCommit(s, 2*maxTries, rollBack(cause))
-	results, err := s.Apply(t.Context(), reserve("order", 1))
-	if results != nil || !errors.Is(err, cause) {
-		t.Errorf("got %v, %v, want %v", results, err, cause)
-	}
-	if *failed != maxTries {
-		t.Errorf("got %d tries, want %d", *failed, maxTries)
-	}
-	s.commit = (*sql.Tx).Commit
-	if got := held(t, s); got != 0 {
-		t.Errorf("held: got %d, want 0", got)
-	}
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		apply(t, s, stock("stock", 2))
+		cause := errors.New("connection reset")
+		failed := failCommit(s, 2*maxTries, rollBack(cause))
+		results, err := s.Apply(t.Context(), reserve("order", 1))
+		if results != nil || !errors.Is(err, cause) {
+			t.Errorf("got %v, %v, want %v", results, err, cause)
+		}
+		if *failed != maxTries {
+			t.Errorf("got %d tries, want %d", *failed, maxTries)
+		}
+		s.commit = (*sql.Tx).Commit
+		if got := held(t, s); got != 0 {
+			t.Errorf("held: got %d, want 0", got)
+		}
+	})
 }
 
 func TestAConflictDecidesAgainOnFreshRows(t *testing.T) {
-	for _, strategy := range everyStrategy {
-		t.Run(string(strategy), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "shop.db")
-			s := openAt(t, path, Options{Strategy: strategy})
-			other := openAt(t, path, Options{Strategy: strategy})
-			apply(t, s, stock("stock", 1))
-			failCommit(s, 1, func(tx *sql.Tx) error {
-				if err := tx.Rollback(); err != nil {
-					return err
-				}
-				apply(t, other, reserve("faster", 1))
-				return errConflict
-			})
-			if res := apply(t, s, reserve("order", 1)); res[0].Code != ledger.Insufficient {
-				t.Errorf("got %+v, want %q", res[0], ledger.Insufficient)
+	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
+		s := openAt(t, url, Options{Strategy: strategy})
+		other := openAt(t, url, Options{Strategy: strategy})
+		apply(t, s, stock("stock", 1))
+		failCommit(s, 1, func(tx *sql.Tx) error {
+			if err := tx.Rollback(); err != nil {
+				return err
 			}
+			apply(t, other, reserve("faster", 1))
+			return errConflict
 		})
-	}
+		if res := apply(t, s, reserve("order", 1)); res[0].Code != ledger.Insufficient {
+			t.Errorf("got %+v, want %q", res[0], ledger.Insufficient)
+		}
+	})
 }
 
 func TestAConflictWhileWritingLeavesNothingBehind(t *testing.T) {
-	for _, strategy := range everyStrategy {
-		t.Run(string(strategy), func(t *testing.T) {
-			s := open(t, Options{Strategy: strategy})
-			apply(t, s, stock("stock", 2))
-			args, written := s.strategy.args, 0
-			s.strategy.args = func(to []any, c ledger.BalanceChange) []any {
-				if written++; written == 1 {
-					c.Before.Account, c.After.Account = "nobody", "nobody"
-				}
-				return args(to, c)
+	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
+		s := openAt(t, url, Options{Strategy: strategy})
+		apply(t, s, stock("stock", 2))
+		args, written := s.strategy.args, 0
+		s.strategy.args = func(to []any, c ledger.BalanceChange) []any {
+			if written++; written == 1 {
+				c.Before.Account, c.After.Account = "nobody", "nobody"
 			}
-			if res := apply(t, s, reserve("order", 1)); res[0].Refused() || res[0].Replayed || res[0].Seq != 2 {
-				t.Errorf("got %+v, want a new line 2", res[0])
-			}
-			if written != 2 || held(t, s) != 1 {
-				t.Errorf("got %d writes and %d held, want 2 and 1", written, held(t, s))
-			}
-		})
-	}
+			return args(to, c)
+		}
+		if res := apply(t, s, reserve("order", 1)); res[0].Refused() || res[0].Replayed || res[0].Seq != 2 {
+			t.Errorf("got %+v, want a new line 2", res[0])
+		}
+		if written != 2 || held(t, s) != 1 {
+			t.Errorf("got %d writes and %d held, want 2 and 1", written, held(t, s))
+		}
+	})
 }
 
 func TestARowThatChangedMeanwhileIsAConflict(t *testing.T) {
 	const anything = "every strategy"
-	for _, c := range []struct {
-		strategy  Strategy
-		meanwhile string
-		want      error
-	}{
-		{anything, `UPDATE head SET seq = seq + 1`, errConflict},
-		{anything, `UPDATE head SET hash = zeroblob(32)`, errConflict},
-		{anything, `UPDATE holds SET state = 'voided', released = amount`, errConflict},
-		{anything, `UPDATE holds SET committed = 1`, errConflict},
-		{anything, `UPDATE holds SET released = 1`, errConflict},
-		{anything, `UPDATE holds SET until_at = 1`, errConflict},
-		{anything, `UPDATE records SET version = version + 1`, errConflict},
-		{anything, `INSERT INTO holds VALUES ('fresh', 'a', 'b', 'CNY', 5, 1, 1, 'held', 0, 0)`, sqlite3.CONSTRAINT_PRIMARYKEY},
-		{anything, `INSERT INTO records VALUES ('order', 'fresh', 1, '', '', '', 0, '')`, sqlite3.CONSTRAINT_UNIQUE},
-		{anything, `INSERT INTO balances (account, asset, posted, held, version) VALUES ('fresh', 'sku:tee', 0, 0, 1)`, sqlite3.CONSTRAINT_PRIMARYKEY},
-		{Optimistic, `UPDATE balances SET version = version + 1`, errConflict},
-		{Conditional, `UPDATE balances SET posted = held WHERE account = 'shop'`, errConflict},
-		{Conditional, `UPDATE balances SET version = version + 1`, nil},
-		{Conditional, `UPDATE balances SET posted = posted + 1`, nil},
-		{anything, `SELECT 1`, nil},
-	} {
-		for _, strategy := range everyStrategy {
+	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
+		s := openAt(t, url, Options{Strategy: strategy})
+		for _, c := range []struct {
+			strategy  Strategy
+			meanwhile string
+			conflict  bool   // by the rows that were not there
+			breach    breach // by what the schema refused
+		}{
+			{anything, `UPDATE head SET seq = seq + 1`, true, ""},
+			{anything, `UPDATE head SET hash = zeroblob(32)`, true, ""},
+			{anything, `UPDATE holds SET state = 'voided', released = amount`, true, ""},
+			{anything, `UPDATE holds SET committed = 1`, true, ""},
+			{anything, `UPDATE holds SET released = 1`, true, ""},
+			{anything, `UPDATE holds SET until_at = 1`, true, ""},
+			{anything, `UPDATE records SET version = version + 1`, true, ""},
+			{anything, `INSERT INTO holds VALUES ('fresh', 'a', 'b', 'CNY', 5, 1, 1, 'held', 0, 0)`, false, unique},
+			{anything, `INSERT INTO records VALUES ('order', 'fresh', 1, '', '', '', 0, '')`, false, unique},
+			{anything, `INSERT INTO balances (account, asset, posted, held, version) VALUES ('fresh', 'sku:tee', 0, 0, 1)`, false, unique},
+			{Optimistic, `UPDATE balances SET version = version + 1`, true, ""},
+			{Conditional, `UPDATE balances SET posted = held WHERE account = 'shop'`, true, ""},
+			{Conditional, `UPDATE balances SET version = version + 1`, false, ""},
+			{Conditional, `UPDATE balances SET posted = posted + 1`, false, ""},
+			{anything, `DELETE FROM records WHERE kind = 'nothing'`, false, ""},
+		} {
 			if c.strategy != anything && c.strategy != strategy {
 				continue
 			}
-			t.Run(string(strategy)+" "+c.meanwhile, func(t *testing.T) {
-				err := writeAfter(t, open(t, Options{Strategy: strategy}), c.meanwhile)
-				if !errors.Is(err, c.want) {
-					t.Errorf("got %v, want %v", err, c.want)
-				}
-				if c.want != nil && c.want != errConflict && !sqlite.again(err) {
-					t.Errorf("%v is not decided again", err)
-				}
-			})
+			err := writeAfter(t, s, c.meanwhile)
+			if errors.Is(err, errConflict) != c.conflict || !c.conflict && breachOf(err) != c.breach {
+				t.Errorf("%s: got %v, want conflict = %v, breach %q", c.meanwhile, err, c.conflict, c.breach)
+			}
+			if c.breach != "" && !s.dialect.again(err) {
+				t.Errorf("%s: %v is not decided again", c.meanwhile, err)
+			}
 		}
-	}
+	})
 }
 
 // writeAfter loads and decides an entry that changes a row of each kind and
@@ -198,14 +199,14 @@ func writeAfter(t *testing.T, s *Store, meanwhile string) error {
 	}
 	defer sqlTx.Rollback()
 	tx := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
-	state, err := tx.load(t.Context(), []ledger.Entry{e})
+	state, err := tx.load(t.Context(), []ledger.Entry{e}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if res := state.Decide(e, 0); res.Refused() {
 		t.Fatalf("got %+v, want an entry that is not refused", res)
 	}
-	if _, err := sqlTx.Exec(meanwhile); err != nil {
+	if _, err := sqlTx.Exec(inSQL(s, meanwhile)); err != nil {
 		t.Fatal(err)
 	}
 	return tx.write(t.Context(), state.Changes())
@@ -257,7 +258,7 @@ func lockOut(t *testing.T, s *Store, path string) (release func()) {
 
 func TestABusyDatabaseIsAskedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
-	s := openAt(t, path, Options{})
+	s := openAt(t, "sqlite:"+path, Options{})
 	apply(t, s, stock("stock", 1))
 	release := lockOut(t, s, path)
 	d := sqlite
@@ -276,7 +277,7 @@ func TestABusyDatabaseIsAskedAgain(t *testing.T) {
 
 func TestADatabaseThatStaysBusyIsAnErrorAndNoRefusal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.db")
-	s := openAt(t, path, Options{})
+	s := openAt(t, "sqlite:"+path, Options{})
 	apply(t, s, stock("stock", 1))
 	release := lockOut(t, s, path)
 	results, err := s.Apply(t.Context(), reserve("order", 1))
@@ -287,16 +288,18 @@ func TestADatabaseThatStaysBusyIsAnErrorAndNoRefusal(t *testing.T) {
 }
 
 func TestACancelledApplyWritesNothing(t *testing.T) {
-	s := open(t, Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	failCommit(s, 1, func(tx *sql.Tx) error {
-		cancel()
-		return tx.Commit()
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		failCommit(s, 1, func(tx *sql.Tx) error {
+			cancel()
+			return tx.Commit()
+		})
+		if results, err := s.Apply(ctx, stock("stock", 1)); results != nil || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v, %v, want %v", results, err, context.Canceled)
+		}
+		if got := journalLength(t, s); got != 0 {
+			t.Errorf("journal: got %d lines, want 0", got)
+		}
 	})
-	if results, err := s.Apply(ctx, stock("stock", 1)); results != nil || !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, %v, want %v", results, err, context.Canceled)
-	}
-	if got := journalLength(t, s); got != 0 {
-		t.Errorf("journal: got %d lines, want 0", got)
-	}
 }

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,8 +12,7 @@ func TestSQLiteIsALedgerUnderEveryStrategy(t *testing.T) {
 	for _, strategy := range everyStrategy {
 		t.Run(string(strategy), func(t *testing.T) {
 			ledgertest.Run(t, func(t *testing.T, clock func() time.Time) ledger.Store {
-				path := filepath.Join(t.TempDir(), "shop.db")
-				return openAt(t, path, Options{Strategy: strategy, Clock: clock})
+				return openAt(t, sqliteURL(t), Options{Strategy: strategy, Clock: clock})
 			})
 		})
 	}

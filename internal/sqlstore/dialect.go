@@ -3,33 +3,40 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"fmt"
-	"net/url"
-	"os"
-	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/ncruces/go-sqlite3"
-	"github.com/ncruces/go-sqlite3/driver"
 	"github.com/pressly/goose/v3"
 )
 
 // dialect is all that differs between databases. Statements are written once,
 // with ? for arguments.
 type dialect struct {
-	name      string // of the folder under migrations
-	goose     goose.Dialect
-	isolation sql.IsolationLevel // of a write
-	lock      string             // ends a SELECT whose rows stay locked until the commit; "" = there is one writer anyway
-	tuples    string             // stands before a list of tuples after IN
+	name  string // of the folder under migrations
+	goose goose.Dialect
 
-	// open connects to what follows the scheme of the URL.
-	open func(ctx context.Context, rest string, o Options) (conns, error)
+	// lock ends a SELECT whose rows stay locked until the commit; "" = there is
+	// one writer anyway.
+	lock string
+	// now is the database's time in Unix ms, in SQL; "" = it runs in this process.
+	now      string
+	tuples   string // stands before a list of tuples after IN
+	byKey    string // stands behind a table whose rows are named by their primary key
+	numbered bool   // arguments are $1, $2 and so on
+	seek     bool   // it finds (a, b) > (x, y) in an index only if a >= x is said too
+
+	// rows and updates are how many rows one statement takes, largest first; the
+	// last is 1.
+	rows, updates []int
+
+	snapshot *sql.TxOptions // of a transaction that sees one moment; nil = every one does
+	migrate  *sessionLock   // keeps two programs from migrating at once; nil = one writer
+
+	// open connects to url.
+	open func(ctx context.Context, url string, o Options) (conns, error)
 	// again says that the database gave up on a transaction that may well
-	// succeed when it is decided anew: busy, deadlocked, or a row was there
-	// first. It knows codes and no texts.
+	// succeed when it is decided anew: busy, deadlocked, cut off, or a row was
+	// there first. It knows codes and no texts.
 	again func(error) bool
 }
 
@@ -39,134 +46,33 @@ type conns struct {
 	durability  string
 }
 
-// Limits of the connections to SQLite.
-const (
-	sqliteBusyTimeout    = 5 * time.Second // how long to wait for another process
-	sqliteReaders        = 4               // connections
-	sqliteAutoCheckpoint = 4000            // pages of 4 KiB in the log
-	sqliteWriterCache    = 32 << 10        // KiB
-)
-
-// sqlite is an embedded database in one file. It has one writer at a time,
-// BEGIN IMMEDIATE queues for it, and so no row needs a lock.
-var sqlite = dialect{
-	name:      "sqlite",
-	goose:     goose.DialectSQLite3,
-	isolation: sql.LevelDefault,
-	tuples:    "VALUES ",
-	open:      openSQLite,
-	again:     sqliteAgain,
-}
-
-func sqliteAgain(err error) bool {
-	return errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED) ||
-		errors.Is(err, sqlite3.CONSTRAINT_UNIQUE) || errors.Is(err, sqlite3.CONSTRAINT_PRIMARYKEY)
-}
-
-// openSQLite opens PATH or PATH?synchronous=LEVEL.
-func openSQLite(ctx context.Context, rest string, o Options) (conns, error) {
-	path, level, asked := strings.Cut(rest, "?synchronous=")
-	if path == "" || strings.HasPrefix(path, ":memory:") || strings.HasPrefix(path, "file:") || strings.Contains(path, "?") {
-		return conns{}, fmt.Errorf("sqlite needs the path of a file, got %q", path)
-	}
-	if !asked {
-		level = "full"
-	}
-	switch level {
-	case "full", "extra":
-	case "normal", "off":
-		if !o.AllowUnsafeDurability {
-			return conns{}, fmt.Errorf("%w: synchronous=%s", ErrUnsafeDurability, level)
-		}
+func dialectOf(scheme string) *dialect {
+	switch scheme {
+	case "sqlite":
+		return &sqlite
+	case "mysql":
+		return &mysqlDialect
+	case "postgres", "postgresql":
+		return &postgres
 	default:
-		return conns{}, fmt.Errorf("sqlite knows no synchronous=%q", level)
-	}
-	uri, err := sqliteFile(path)
-	if err != nil {
-		return conns{}, err
-	}
-	c := conns{durability: level}
-	c.write, err = driver.Open(uri, sqliteSession(level,
-		"PRAGMA temp_store=MEMORY", // an INSERT of many rows keeps a journal of its own
-		fmt.Sprintf("PRAGMA cache_size=-%d", sqliteWriterCache),
-		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", sqliteAutoCheckpoint)))
-	if err != nil {
-		return conns{}, err
-	}
-	c.write.SetMaxOpenConns(1)
-	c.write.SetMaxIdleConns(1)
-	if err := c.write.PingContext(ctx); err != nil {
-		return conns{}, errors.Join(err, c.write.Close())
-	}
-	c.read, err = driver.Open(uri, sqliteSession(level, "PRAGMA query_only=ON"))
-	if err != nil {
-		return conns{}, errors.Join(err, c.write.Close())
-	}
-	c.read.SetMaxOpenConns(sqliteReaders)
-	c.read.SetMaxIdleConns(sqliteReaders)
-	return c, nil
-}
-
-// sqliteFile makes the file if there is none, for its owner alone, and gives
-// its URI. Both the file and its log hold the ledger's secret; SQLite would let
-// everybody read a new file, and "modeof" is how the log gets the same mode.
-func sqliteFile(path string) (uri string, err error) {
-	path, err = filepath.Abs(path)
-	if err != nil {
-		return "", err
-	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return "", err
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
-	query := strings.ReplaceAll(url.QueryEscape(path), "+", "%20") // SQLite takes + for itself
-	u := url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "modeof=" + query}
-	return u.String(), nil
-}
-
-// sqliteSession sets up a connection and reads back what durability hangs on:
-// a pragma that isn't understood is no error in SQLite.
-func sqliteSession(level string, pragmas ...string) func(*sqlite3.Conn) error {
-	return func(c *sqlite3.Conn) error {
-		// First, or the switch to WAL fails when another process opens the file.
-		if err := c.BusyTimeout(sqliteBusyTimeout); err != nil {
-			return err
-		}
-		mode, err := sqlitePragma(c, "PRAGMA journal_mode=WAL")
-		if err != nil {
-			return err
-		}
-		if mode != "wal" {
-			return fmt.Errorf("sqlite can't keep a write-ahead log here: journal_mode is %s", mode)
-		}
-		pragmas := append([]string{"PRAGMA synchronous=" + level, "PRAGMA fullfsync=ON", "PRAGMA checkpoint_fullfsync=ON"}, pragmas...)
-		for _, p := range pragmas {
-			if err := c.Exec(p); err != nil {
-				return err
-			}
-		}
-		got, err := sqlitePragma(c, "PRAGMA synchronous")
-		if err != nil {
-			return err
-		}
-		want := map[string]string{"off": "0", "normal": "1", "full": "2", "extra": "3"}[level]
-		if got != want {
-			return fmt.Errorf("%w: synchronous is %s after asking for %s", ErrUnsafeDurability, got, want)
-		}
 		return nil
 	}
 }
 
-func sqlitePragma(c *sqlite3.Conn, pragma string) (value string, err error) {
-	s, _, err := c.Prepare(pragma)
-	if err != nil {
-		return "", err
+// bind writes the arguments of query as the database wants them. No statement
+// has a ? that is something else.
+func (d *dialect) bind(query string) string {
+	if !d.numbered {
+		return query
 	}
-	if s.Step() {
-		value = s.ColumnText(0)
+	var b strings.Builder
+	for n := 1; ; n++ {
+		before, after, found := strings.Cut(query, "?")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		b.WriteString("$" + strconv.Itoa(n))
+		query = after
 	}
-	return value, errors.Join(s.Err(), s.Close())
 }

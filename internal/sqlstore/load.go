@@ -12,7 +12,9 @@ type tx struct {
 	*sql.Tx
 	*statements
 	strategy strategy
-	head     ledger.Head // as it was read
+	head     ledger.Head // as it was when it was locked
+	now      int64       // what the database's clock said then, Unix ms
+	behind   bool        // the head has moved after the rows were read
 }
 
 const (
@@ -23,41 +25,75 @@ const (
 	selectBalances = `SELECT account, asset, posted, held, version FROM balances`
 )
 
-// load reads every row that entries may touch. The head comes first: it is
-// locked until the commit, so that whoever else writes waits here, before it
-// has read anything. Then come the holds, the records and, in the end, the
-// balances in one sorted sweep: no two writers ever wait for each other.
-func (t *tx) load(ctx context.Context, entries []ledger.Entry) (*ledger.State, error) {
+// load reads every row that entries may touch, and locks the head of the
+// journal: until the commit, nobody else writes. It is the only lock that one
+// writer waits for another with, so no two ever wait for each other.
+//
+// With headFirst it is taken before anything is read, and what is read is what
+// there is. Otherwise it is taken last, so that it is held as short as can be,
+// and t.behind says that somebody has written after the rows were read. The
+// lines are read under the lock in any case: a call whose answer was lost may
+// still be under way, and it ends before the lock is given.
+func (t *tx) load(ctx context.Context, entries []ledger.Entry, headFirst bool) (*ledger.State, error) {
+	take := func() (err error) {
+		t.head, t.now, err = scanHeadAndTime(t.StmtContext(ctx, t.lockHead).QueryRowContext(ctx))
+		return err
+	}
+	var before ledger.Head
 	var err error
-	if t.head, err = scanHead(t.StmtContext(ctx, t.statements.head).QueryRowContext(ctx)); err != nil {
+	if headFirst {
+		err = take()
+	} else {
+		before, err = scanHead(t.StmtContext(ctx, t.statements.head).QueryRowContext(ctx))
+	}
+	if err != nil {
 		return nil, err
 	}
-	state := ledger.NewState(t.head)
 	needs := ledger.NeedsOf(wellFormed(entries))
-	err = look(ctx, t, t.lines, needs.IDs, argText, scanLine, state.PutLine)
+	holds, err := look(ctx, t, t.holds, needs.Holds, argText, scanHold)
 	if err != nil {
 		return nil, err
 	}
-	err = look(ctx, t, t.holds, needs.Holds, argText, scanHold, func(h ledger.Hold) error {
+	needs.AddHold(holds...)
+	records, err := look(ctx, t, t.records, needs.Records, argRecordKey, scanVersion)
+	if err != nil {
+		return nil, err
+	}
+	balances, err := look(ctx, t, t.balances, needs.Keys, argKey, scanBalance)
+	if err != nil {
+		return nil, err
+	}
+	if !headFirst {
+		if err := take(); err != nil {
+			return nil, err
+		}
+		t.behind = t.head.Seq != before.Seq
+	}
+	lines, err := look(ctx, t, t.lines, needs.IDs, argText, scanLine)
+	if err != nil {
+		return nil, err
+	}
+	return fill(t.head, holds, records, balances, lines)
+}
+
+// fill makes a State of what was loaded.
+func fill(head ledger.Head, holds []ledger.Hold, records []ledger.Record, balances []ledger.Balance, lines []ledger.Line) (*ledger.State, error) {
+	state := ledger.NewState(head)
+	for _, h := range holds {
 		state.PutHold(h)
-		needs.AddHold(h)
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	err = look(ctx, t, t.records, needs.Records, argRecordKey, scanVersion, func(r ledger.Record) error {
+	for _, r := range records {
 		state.PutRecord(r.Key(), r.Version)
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
-	err = look(ctx, t, t.balances, needs.Keys, argKey, scanBalance, func(b ledger.Balance) error {
+	for _, b := range balances {
 		state.PutBalance(b)
-		return nil
-	})
-	return state, err
+	}
+	for _, l := range lines {
+		if err := state.PutLine(l); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
 }
 
 // wellFormed leaves out what will be refused as invalid: its names may be such
@@ -72,26 +108,30 @@ func wellFormed(entries []ledger.Entry) []ledger.Entry {
 	return out
 }
 
-// look visits the rows that have one of keys.
-func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]any, K) []any, scan func(scanner) (R, error), visit func(R) error) error {
+// look reads the rows that have one of keys.
+func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]any, K) []any, scan func(scanner) (R, error)) (found []R, err error) {
 	var to []any
 	for len(keys) > 0 {
-		room, stmt := m.cover(len(keys))
-		n := min(room, len(keys))
+		s := m.cover(len(keys))
+		n := min(s.rows, len(keys))
 		to = to[:0]
-		for i := range room {
+		for i := range s.rows {
 			to = args(to, keys[min(i, n-1)]) // room to spare is filled with the last key
 		}
 		keys = keys[n:]
-		rows, err := t.StmtContext(ctx, stmt).QueryContext(ctx, to...)
+		rows, err := t.StmtContext(ctx, s.Stmt).QueryContext(ctx, to...)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if err := each(rows, scan, visit); err != nil {
-			return err
+		err = each(rows, scan, func(row R) error {
+			found = append(found, row)
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
-	return nil
+	return found, nil
 }
 
 // each visits all rows and closes them.
@@ -123,6 +163,13 @@ func scanHead(row scanner) (h ledger.Head, err error) {
 	err = row.Scan(&h.Seq, &h.Events, &h.At, &hash)
 	copy(h.Hash[:], hash)
 	return h, err
+}
+
+func scanHeadAndTime(row scanner) (h ledger.Head, now int64, err error) {
+	var hash []byte
+	err = row.Scan(&h.Seq, &h.Events, &h.At, &hash, &now)
+	copy(h.Hash[:], hash)
+	return h, now, err
 }
 
 func scanLine(row scanner) (l ledger.Line, err error) {

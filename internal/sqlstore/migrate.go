@@ -25,7 +25,11 @@ func migrate(ctx context.Context, d *dialect, db *sql.DB) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	p, err := goose.NewProvider(d.goose, db, dir, goose.WithDisableGlobalRegistry(true))
+	options := []goose.ProviderOption{goose.WithDisableGlobalRegistry(true)}
+	if d.migrate != nil {
+		options = append(options, goose.WithSessionLocker(d.migrate))
+	}
+	p, err := goose.NewProvider(d.goose, db, dir, options...)
 	if err != nil {
 		return 0, err
 	}

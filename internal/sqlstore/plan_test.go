@@ -40,7 +40,7 @@ func (e explainer) QueryContext(ctx context.Context, query string, args ...any) 
 
 func TestNoListSortsOrScansWhatItDoesNotReturn(t *testing.T) {
 	s := open(t, Options{})
-	r := reads{db: explainer{s.conns.read}}
+	r := reads{db: explainer{s.conns.read}, dialect: &sqlite}
 	records := func(q ledger.RecordQuery) error { _, err := r.Records(t.Context(), q); return err }
 	holds := func(q ledger.HoldQuery) error { _, err := r.Holds(t.Context(), q); return err }
 	postings := func(q ledger.PostingQuery) error { _, err := r.Postings(t.Context(), q); return err }
@@ -99,9 +99,9 @@ func TestAWriteLooksUpEveryRowInAnIndex(t *testing.T) {
 			list(selectHolds+" WHERE id IN (", "?", ")"):                                                               "PRIMARY KEY (id=?)",
 			list(selectVersions+" WHERE (kind, id) IN ("+s.dialect.tuples, "(?,?)", ") ORDER BY kind, id"):             "records_id (kind=? AND id=?)",
 			list(selectBalances+" WHERE (account, asset) IN ("+s.dialect.tuples, "(?,?)", ") ORDER BY account, asset"): "PRIMARY KEY (account=? AND asset=?)",
-			updateHold:        "PRIMARY KEY (id=?)",
-			updateRecord:      "records_id (kind=? AND id=?)",
-			s.strategy.update: "PRIMARY KEY (account=? AND asset=?)",
+			updateOne(updateHold):        "PRIMARY KEY (id=?)",
+			updateOne(updateRecord):      "records_id (kind=? AND id=?)",
+			updateOne(s.strategy.update): "PRIMARY KEY (account=? AND asset=?)",
 		} {
 			_, err := explainer{s.conns.read}.QueryContext(t.Context(), query, make([]any, strings.Count(query, "?"))...)
 			if got := fmt.Sprint(err); !strings.Contains(got, want) || strings.Contains(got, "SCAN records") ||

@@ -5,9 +5,13 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/holdfast-pay/holdfast/ledger"
 )
+
+// readTimeout is for one query.
+const readTimeout = 30 * time.Second
 
 // reads is the part of ledger.Reader that asks the database: all connections
 // of it, or one transaction.
@@ -15,6 +19,7 @@ type reads struct {
 	db interface {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
+	dialect *dialect
 }
 
 const (
@@ -119,6 +124,9 @@ func (r reads) Balances(ctx context.Context, q ledger.BalanceQuery) ([]ledger.Ba
 		w.and("account >= ? AND account < ?", string(q.Prefix), string(q.Prefix)+"\x7f")
 	}
 	if q.After != (ledger.Key{}) {
+		if r.dialect.seek {
+			w.and("account >= ?", string(q.After.Account))
+		}
 		w.and("(account, asset) > (?, ?)", string(q.After.Account), string(q.After.Asset))
 	}
 	balances, err := list(ctx, r, scanBalance, selectBalances+w.String()+" ORDER BY account, asset LIMIT ?", append(w.args, ledger.Page(q.Limit))...)
@@ -169,7 +177,7 @@ func (r reads) Records(ctx context.Context, q ledger.RecordQuery) ([]ledger.Reco
 			w.and(f.cond, f.value)
 		}
 	}
-	order := w.page(q)
+	order := w.page(q, r.dialect.seek)
 	records, err := list(ctx, r, scanRecord, selectRecords+w.String()+order+" LIMIT ?", append(w.args, ledger.Page(q.Limit))...)
 	if err != nil {
 		return nil, fmt.Errorf("sqlstore: list records after %v: %w", q.After, err)
@@ -178,7 +186,7 @@ func (r reads) Records(ctx context.Context, q ledger.RecordQuery) ([]ledger.Reco
 }
 
 // page continues a list of records and gives its order.
-func (w *where) page(q ledger.RecordQuery) (order string) {
+func (w *where) page(q ledger.RecordQuery, seek bool) (order string) {
 	if q.DueBy != 0 {
 		w.and("due > 0 AND due <= ?", q.DueBy)
 		return " ORDER BY due, id, kind"
@@ -192,6 +200,9 @@ func (w *where) page(q ledger.RecordQuery) (order string) {
 	case q.After.Kind == q.Kind:
 		w.and("id "+than+" ?", q.After.ID)
 	default:
+		if seek {
+			w.and("kind "+than+"= ?", q.After.Kind)
+		}
 		w.and("(kind, id) "+than+" (?, ?)", q.After.Kind, q.After.ID)
 	}
 	return order
@@ -199,7 +210,9 @@ func (w *where) page(q ledger.RecordQuery) (order string) {
 
 // list reads all rows of a query. Its LIMIT is what bounds it.
 func list[R any](ctx context.Context, r reads, scan func(scanner) (R, error), query string, args ...any) (out []R, err error) {
-	rows, err := r.db.QueryContext(ctx, query, args...)
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	rows, err := r.db.QueryContext(ctx, r.dialect.bind(query), args...)
 	if err != nil {
 		return nil, err
 	}

@@ -7,12 +7,13 @@
 // between two transactions, so several processes may write one database.
 //
 // The obvious way, to read rows, decide and write them back, is wrong as soon
-// as somebody else writes in between. Three things stand against it, each
-// enough by itself: the head of the journal is taken before anything is read
-// and moved on by compare-and-set; every row that changes is written under the
-// condition of a Strategy; and the schema repeats the rules as constraints.
+// as somebody else writes in between. Three things stand against it: writers
+// take the head of the journal one after another and move it on by
+// compare-and-set; every row that changes is written under the condition of a
+// Strategy; and the schema repeats the rules as constraints.
 //
-// Read apply.go first, then strategy.go.
+// Read apply.go first, then load.go and strategy.go. All that differs between
+// databases is in dialect.go and the file of each.
 package sqlstore
 
 import (
@@ -44,7 +45,7 @@ const (
 type Options struct {
 	// Strategy is how a balance is guarded; "" = Conditional.
 	Strategy Strategy
-	// Clock gives the time; nil = time.Now.
+	// Clock gives the time; nil = the clock of the database.
 	Clock func() time.Time
 	// AllowUnsafeDurability accepts settings under which a power cut loses
 	// writes that were answered.
@@ -54,9 +55,9 @@ type Options struct {
 // Store is a ledger.Store in an SQL database. Safe for concurrent use.
 type Store struct {
 	reads
-	dialect    *dialect
 	strategy   strategy
 	clock      func() time.Time
+	measured   *databaseClock // what clock goes by; nil = it needs no measuring
 	conns      conns
 	statements *statements
 	last       atomic.Int64 // the latest time given out, Unix ms
@@ -68,10 +69,16 @@ type Store struct {
 }
 
 // Open opens the database at url, makes or upgrades its tables and checks that
-// it keeps what it answers. url is "sqlite:PATH", where a "?synchronous=normal"
-// behind PATH trades durability for speed and needs AllowUnsafeDurability.
+// it keeps what it answers. url is one of
+//
+//	sqlite:PATH
+//	mysql://USER:PASSWORD@HOST:PORT/DATABASE
+//	postgres://USER:PASSWORD@HOST:PORT/DATABASE
+//
+// where a "?synchronous=normal" behind PATH trades durability for speed and
+// needs AllowUnsafeDurability. A MySQL is a MariaDB just as well.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	scheme, rest, _ := strings.Cut(url, ":")
+	scheme, _, _ := strings.Cut(url, ":")
 	d := dialectOf(scheme)
 	if d == nil {
 		return nil, fmt.Errorf("sqlstore: no database is called %q", scheme)
@@ -80,11 +87,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if !ok {
 		return nil, fmt.Errorf("sqlstore: no strategy is called %q", o.Strategy)
 	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
 	for try := 1; ; try++ {
-		s, err := connect(ctx, d, rest, strategy, o)
+		s, err := connect(ctx, d, url, strategy, o)
 		if err == nil {
 			return s, nil
 		}
@@ -94,32 +98,30 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 }
 
-func connect(ctx context.Context, d *dialect, rest string, strategy strategy, o Options) (*Store, error) {
-	c, err := d.open(ctx, rest, o)
+func connect(ctx context.Context, d *dialect, url string, strategy strategy, o Options) (*Store, error) {
+	c, err := d.open(ctx, url, o)
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{
-		reads:    reads{db: c.read},
-		dialect:  d,
+		reads:    reads{db: c.read, dialect: d},
 		strategy: strategy,
 		clock:    o.Clock,
 		conns:    c,
 		commit:   (*sql.Tx).Commit,
 	}
+	switch {
+	case s.clock != nil:
+	case d.now == "":
+		s.clock = time.Now
+	default:
+		s.measured = &databaseClock{}
+		s.clock = s.measured.Now
+	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-func dialectOf(scheme string) *dialect {
-	switch scheme {
-	case "sqlite":
-		return &sqlite
-	default:
-		return nil
-	}
 }
 
 func (s *Store) prepare(ctx context.Context) (err error) {
@@ -133,6 +135,9 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := s.measure(ctx); err != nil {
+		return err
+	}
 	s.now(head)
 	s.statements, err = prepareStatements(ctx, s.conns.write, s.dialect, s.strategy)
 	return err
@@ -140,7 +145,7 @@ func (s *Store) prepare(ctx context.Context) (err error) {
 
 // identify reads the identity of the ledger, and makes it when there is none.
 func (s *Store) identify(ctx context.Context) error {
-	tx, err := s.conns.write.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
+	tx, err := s.conns.write.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
@@ -154,7 +159,7 @@ func (s *Store) identify(ctx context.Context) error {
 	rand.Read(id) // never fails
 	rand.Read(secret)
 	const put = `INSERT INTO identity (one, id, secret) VALUES (1, ?, ?)`
-	if _, err := tx.ExecContext(ctx, put, hex.EncodeToString(id), secret); err != nil {
+	if _, err := tx.ExecContext(ctx, s.dialect.bind(put), hex.EncodeToString(id), secret); err != nil {
 		return err
 	}
 	s.id, s.secret = hex.EncodeToString(id), secret
@@ -183,12 +188,38 @@ func (s *Store) ID() string { return s.id }
 // key for what is handed out signed. It never changes.
 func (s *Store) Secret() []byte { return s.secret }
 
+// Kind is the name of the kind of database: "sqlite", "mysql" or "postgres".
+func (s *Store) Kind() string { return s.dialect.name }
+
 // Schema is the version of the tables.
 func (s *Store) Schema() int64 { return s.schema }
 
 // Now implements ledger.Reader. It reads no row: a time that another process
 // has written later is met by the transaction that decides.
-func (s *Store) Now(context.Context) (int64, error) { return s.now(ledger.Head{}), nil }
+func (s *Store) Now(ctx context.Context) (int64, error) {
+	if s.measured != nil && s.measured.Old() {
+		if err := s.measure(ctx); err != nil {
+			return 0, err
+		}
+	}
+	return s.now(ledger.Head{}), nil
+}
+
+// measure asks the database for its time, if that is where time comes from.
+func (s *Store) measure(ctx context.Context) error {
+	if s.measured == nil {
+		return nil
+	}
+	said, err := list(ctx, s.reads, func(row scanner) (ms int64, err error) {
+		err = row.Scan(&ms)
+		return ms, err
+	}, "SELECT "+s.dialect.now)
+	if err != nil {
+		return fmt.Errorf("sqlstore: ask the database for the time: %w", err)
+	}
+	s.measured.Set(said[0])
+	return nil
+}
 
 // now is the store's time, given the end of the journal.
 func (s *Store) now(head ledger.Head) int64 {
@@ -206,12 +237,12 @@ func (s *Store) now(head ledger.Head) int64 {
 
 // Snapshot implements ledger.Reader.
 func (s *Store) Snapshot(ctx context.Context, f func(ledger.Reader) error) error {
-	tx, err := s.conns.read.BeginTx(ctx, nil)
+	tx, err := s.conns.read.BeginTx(ctx, s.dialect.snapshot)
 	if err != nil {
 		return fmt.Errorf("sqlstore: begin a snapshot: %w", err)
 	}
 	defer tx.Rollback() // nothing was written
-	m := moment{reads: reads{db: tx}}
+	m := moment{reads: reads{db: tx, dialect: s.dialect}}
 	// The first read is what pins the moment.
 	head, err := m.Head(ctx)
 	if err != nil {

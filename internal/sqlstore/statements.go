@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -11,27 +12,31 @@ import (
 // before the first transaction because a store with one connection can't
 // prepare while that connection is in use.
 type statements struct {
-	head, setHead                         *sql.Stmt
+	head, lockHead, setHead               *sql.Stmt
 	lines, holds, records, balances       many
 	addLine, addEvent, addPosting         many
 	addHold, addRecord, addBalance        many
-	updateHold, updateRecord, updateMoney *sql.Stmt
+	updateHold, updateRecord, updateMoney many
 }
 
 func prepareStatements(ctx context.Context, db *sql.DB, d *dialect, s strategy) (*statements, error) {
-	p := preparer{ctx: ctx, db: db}
-	lockBalances := ""
+	p := preparer{ctx: ctx, db: db, dialect: d}
+	lockBalances, now := "", "0"
 	if s.lock {
 		lockBalances = d.lock
 	}
+	if d.now != "" {
+		now = d.now
+	}
 	st := &statements{
-		head:    p.one(selectHead + d.lock),
-		setHead: p.one(updateHead),
+		head:     p.one(selectHead),
+		lockHead: p.one("SELECT seq, events, at, hash, " + now + " FROM head WHERE one = 1" + d.lock),
+		setHead:  p.one(updateOne(updateHead)),
 
 		lines:    p.many(selectLines+" WHERE id IN (", "?", ")"),
-		holds:    p.many(selectHolds+" WHERE id IN (", "?", ") ORDER BY id"+d.lock),
-		records:  p.many(selectVersions+" WHERE (kind, id) IN ("+d.tuples, "(?,?)", ") ORDER BY kind, id"+d.lock),
-		balances: p.many(selectBalances+" WHERE (account, asset) IN ("+d.tuples, "(?,?)", ") ORDER BY account, asset"+lockBalances),
+		holds:    p.many(selectHolds+" WHERE id IN (", "?", ") ORDER BY id"),
+		records:  p.many(selectVersions+d.byKey+" WHERE (kind, id) IN ("+d.tuples, "(?,?)", ") ORDER BY kind, id"),
+		balances: p.many(selectBalances+d.byKey+" WHERE (account, asset) IN ("+d.tuples, "(?,?)", ") ORDER BY account, asset"+lockBalances),
 
 		addLine:    p.many(insertLines, "(?,?,?,?,?,?,?)", ""),
 		addEvent:   p.many(insertEvents, "(?,?,?,?,?,?)", ""),
@@ -40,25 +45,26 @@ func prepareStatements(ctx context.Context, db *sql.DB, d *dialect, s strategy) 
 		addRecord:  p.many(insertRecords, "(?,?,?,?,?,?,?,?)", ""),
 		addBalance: p.many(insertBalances, "(?,?,?,?,?)", ""),
 
-		updateHold:   p.one(updateHold),
-		updateRecord: p.one(updateRecord),
-		updateMoney:  p.one(s.update),
+		updateHold:   p.updates(updateHold),
+		updateRecord: p.updates(updateRecord),
+		updateMoney:  p.updates(s.update),
 	}
 	return st, p.err
 }
 
-// rowsOf are the numbers of rows that one statement of a kind takes, largest
-// first. More than 32 gain nothing.
-var rowsOf = [...]int{32, 8, 1}
+// many is one statement for several numbers of rows, largest first.
+type many []sized
 
-// many is one statement for several numbers of rows.
-type many [len(rowsOf)]*sql.Stmt
+type sized struct {
+	rows int
+	*sql.Stmt
+}
 
 // fit is the largest statement that n rows fill, for writing.
-func (m many) fit(n int) (rows int, stmt *sql.Stmt) {
-	for i, rows := range rowsOf {
-		if rows <= n {
-			return rows, m[i]
+func (m many) fit(n int) sized {
+	for _, s := range m {
+		if s.rows <= n {
+			return s
 		}
 	}
 	panic("sqlstore: no rows to write")
@@ -66,27 +72,28 @@ func (m many) fit(n int) (rows int, stmt *sql.Stmt) {
 
 // cover is the smallest statement with room for n rows, or the largest of
 // all, for reading.
-func (m many) cover(n int) (rows int, stmt *sql.Stmt) {
-	for i := len(rowsOf) - 1; i > 0; i-- {
-		if rowsOf[i] >= n {
-			return rowsOf[i], m[i]
+func (m many) cover(n int) sized {
+	for _, s := range slices.Backward(m) {
+		if s.rows >= n {
+			return s
 		}
 	}
-	return rowsOf[0], m[0]
+	return m[0]
 }
 
 // preparer prepares until the first error.
 type preparer struct {
-	ctx context.Context
-	db  *sql.DB
-	err error
+	ctx     context.Context
+	db      *sql.DB
+	dialect *dialect
+	err     error
 }
 
 func (p *preparer) one(query string) *sql.Stmt {
 	if p.err != nil {
 		return nil
 	}
-	stmt, err := p.db.PrepareContext(p.ctx, query)
+	stmt, err := p.db.PrepareContext(p.ctx, p.dialect.bind(query))
 	if err != nil {
 		p.err = fmt.Errorf("prepare %s: %w", query, err)
 	}
@@ -95,8 +102,16 @@ func (p *preparer) one(query string) *sql.Stmt {
 
 // many prepares head, a list of rows and tail.
 func (p *preparer) many(head, row, tail string) (m many) {
-	for i, n := range rowsOf {
-		m[i] = p.one(head + strings.Repeat(row+",", n-1) + row + tail)
+	for _, n := range p.dialect.rows {
+		m = append(m, sized{n, p.one(head + strings.Repeat(row+",", n-1) + row + tail)})
+	}
+	return m
+}
+
+// updates prepares an update of many rows.
+func (p *preparer) updates(update string) (m many) {
+	for _, n := range p.dialect.updates {
+		m = append(m, sized{n, p.one(p.dialect.update(update, n))})
 	}
 	return m
 }

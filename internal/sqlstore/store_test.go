@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-pay/holdfast/internal/sqlstore/sqlstoretest"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
@@ -21,13 +22,13 @@ var testTime = time.UnixMilli(1_800_000_000_000)
 
 func fixedClock() time.Time { return testTime }
 
-// openAt opens the store in file path; it is verified and closed in the end.
-func openAt(t testing.TB, path string, o Options) *Store {
+// openAt opens the store at url; it is verified and closed in the end.
+func openAt(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	if o.Clock == nil {
 		o.Clock = fixedClock
 	}
-	s, err := Open(t.Context(), "sqlite:"+path, o)
+	s, err := Open(t.Context(), url, o)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
@@ -45,7 +46,41 @@ func openAt(t testing.TB, path string, o Options) *Store {
 
 func open(t testing.TB, o Options) *Store {
 	t.Helper()
-	return openAt(t, filepath.Join(t.TempDir(), "shop.db"), o)
+	return openAt(t, sqliteURL(t), o)
+}
+
+func sqliteURL(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "shop.db") }
+
+// everyDatabase makes an empty database of every kind and gives its URL.
+var everyDatabase = []struct {
+	name  string
+	empty func(testing.TB) (url string)
+}{
+	{"SQLite", sqliteURL},
+	{"MySQL", sqlstoretest.MySQL},
+	{"Postgres", sqlstoretest.Postgres},
+}
+
+// onEveryDatabase calls check with the URL of an empty database of every kind.
+func onEveryDatabase(t *testing.T, check func(t *testing.T, url string)) {
+	for _, kind := range everyDatabase {
+		t.Run(kind.name, func(t *testing.T) { check(t, kind.empty(t)) })
+	}
+}
+
+func onEveryDatabaseAndStrategy(t *testing.T, check func(t *testing.T, url string, strategy Strategy)) {
+	for _, strategy := range everyStrategy {
+		t.Run(string(strategy), func(t *testing.T) {
+			onEveryDatabase(t, func(t *testing.T, url string) { check(t, url, strategy) })
+		})
+	}
+}
+
+// onEveryServer leaves out SQLite.
+func onEveryServer(t *testing.T, check func(t *testing.T, url string)) {
+	for _, kind := range everyDatabase[1:] {
+		t.Run(kind.name, func(t *testing.T) { check(t, kind.empty(t)) })
+	}
 }
 
 func apply(t testing.TB, s *Store, entries ...ledger.Entry) []ledger.Result {
@@ -80,22 +115,23 @@ func held(t testing.TB, s *Store) int64 {
 }
 
 func TestOpeningAgainKeepsTheLedger(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
-	first := openAt(t, path, Options{})
-	apply(t, first, stock("stock", 3))
-	second := openAt(t, path, Options{})
-	if first.ID() == "" || second.ID() != first.ID() {
-		t.Errorf("id: got %q, want %q", second.ID(), first.ID())
-	}
-	if len(first.Secret()) != 32 || !slices.Equal(second.Secret(), first.Secret()) {
-		t.Errorf("secret: got %d bytes, want the same 32", len(second.Secret()))
-	}
-	if got := second.Schema(); got < 1 || got != first.Schema() {
-		t.Errorf("schema: got %d, want %d", got, first.Schema())
-	}
-	if res := apply(t, second, stock("stock", 3)); !res[0].Replayed {
-		t.Errorf("got %+v, want a replay", res[0])
-	}
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		first := openAt(t, url, Options{})
+		apply(t, first, stock("stock", 3))
+		second := openAt(t, url, Options{})
+		if first.ID() == "" || second.ID() != first.ID() {
+			t.Errorf("id: got %q, want %q", second.ID(), first.ID())
+		}
+		if len(first.Secret()) != 32 || !slices.Equal(second.Secret(), first.Secret()) {
+			t.Errorf("secret: got %d bytes, want the same 32", len(second.Secret()))
+		}
+		if got := second.Schema(); got < 1 || got != first.Schema() {
+			t.Errorf("schema: got %d, want %d", got, first.Schema())
+		}
+		if res := apply(t, second, stock("stock", 3)); !res[0].Replayed {
+			t.Errorf("got %+v, want a replay", res[0])
+		}
+	})
 }
 
 func TestStoresThatOpenOneEmptyFileAtOnceAreOneLedger(t *testing.T) {
@@ -125,15 +161,16 @@ func TestStoresThatOpenOneEmptyFileAtOnceAreOneLedger(t *testing.T) {
 }
 
 func TestNewerTablesAreRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "shop.db")
-	s := openAt(t, path, Options{})
-	if _, err := s.conns.write.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, 1)`); err != nil {
-		t.Fatal(err)
-	}
-	if newer, err := Open(t.Context(), "sqlite:"+path, Options{}); err == nil {
-		newer.Close()
-		t.Error("got a store, want an error")
-	}
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		if _, err := s.conns.write.Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (9999, TRUE)`); err != nil {
+			t.Fatal(err)
+		}
+		if newer, err := Open(t.Context(), url, Options{}); err == nil {
+			newer.Close()
+			t.Error("got a store, want an error")
+		}
+	})
 }
 
 func TestUnsafeDurabilityIsRefusedUnlessAllowed(t *testing.T) {
@@ -177,7 +214,7 @@ func TestUnusableURLsAreRefused(t *testing.T) {
 
 func TestTheFilesAreForTheirOwnerAlone(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a shop + #1 & 100%20.db")
-	apply(t, openAt(t, path, Options{}), stock("stock", 1))
+	apply(t, openAt(t, "sqlite:"+path, Options{}), stock("stock", 1))
 	for _, suffix := range []string{"", "-wal"} {
 		info, err := os.Stat(path + suffix)
 		if err != nil {
@@ -193,8 +230,8 @@ func TestTwoStoresOnOneFileNeverSellTheLastUnitTwice(t *testing.T) {
 	const buyers, pieces = 16, 5
 	for _, strategy := range everyStrategy {
 		t.Run(string(strategy), func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "shop.db")
-			stores := [2]*Store{openAt(t, path, Options{Strategy: strategy}), openAt(t, path, Options{Strategy: strategy})}
+			url := sqliteURL(t)
+			stores := [2]*Store{openAt(t, url, Options{Strategy: strategy}), openAt(t, url, Options{Strategy: strategy})}
 			apply(t, stores[0], stock("stock", pieces))
 			var won [buyers]bool
 			var wg sync.WaitGroup
@@ -226,46 +263,51 @@ func TestTwoStoresOnOneFileNeverSellTheLastUnitTwice(t *testing.T) {
 }
 
 func TestRefusalsAndReplaysWriteNothing(t *testing.T) {
-	s := open(t, Options{})
-	apply(t, s, stock("stock", 1))
-	s.commit = nil // would panic
-	for _, res := range apply(t, s, stock("stock", 1), reserve("order", 2), ledger.Entry{}) {
-		if !res.Replayed && !res.Refused() {
-			t.Errorf("got %+v, want a replay or a refusal", res)
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		apply(t, s, stock("stock", 1))
+		s.commit = nil // would panic
+		for _, res := range apply(t, s, stock("stock", 1), reserve("order", 2), ledger.Entry{}) {
+			if !res.Replayed && !res.Refused() {
+				t.Errorf("got %+v, want a replay or a refusal", res)
+			}
 		}
-	}
+	})
 }
 
 func TestMoreEntriesThanABatchAreAllDecided(t *testing.T) {
-	s := open(t, Options{})
-	entries := []ledger.Entry{stock("stock", MaxBatch)}
-	for i := range MaxBatch + 1 {
-		entries = append(entries, reserve(fmt.Sprintf("order-%04d", i), 1))
-	}
-	results := apply(t, s, entries...)
-	for i, res := range results {
-		if want := i == len(results)-1; res.Refused() != want {
-			t.Errorf("result %d: got %+v, want refused = %v", i, res, want)
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		entries := []ledger.Entry{stock("stock", MaxBatch)}
+		for i := range MaxBatch + 1 {
+			entries = append(entries, reserve(fmt.Sprintf("order-%04d", i), 1))
 		}
-	}
+		results := apply(t, s, entries...)
+		for i, res := range results {
+			if want := i == len(results)-1; res.Refused() != want {
+				t.Errorf("result %d: got %+v, want refused = %v", i, res, want)
+			}
+		}
+	})
 }
 
 func TestTimeNeverGoesBack(t *testing.T) {
-	now := testTime
-	path := filepath.Join(t.TempDir(), "shop.db")
-	s := openAt(t, path, Options{Clock: func() time.Time { return now }})
-	apply(t, s, stock("stock", 1))
-	now = now.Add(-time.Hour)
-	if got, err := s.Now(t.Context()); err != nil || got != testTime.UnixMilli() {
-		t.Errorf("now: got %d, %v, want %d", got, err, testTime.UnixMilli())
-	}
-	slow := openAt(t, path, Options{Clock: func() time.Time { return now }})
-	if got, err := slow.Now(t.Context()); err != nil || got != testTime.UnixMilli() {
-		t.Errorf("now of a slow node: got %d, %v, want %d", got, err, testTime.UnixMilli())
-	}
-	if res := apply(t, slow, stock("more", 1)); res[0].At != testTime.UnixMilli() {
-		t.Errorf("at: got %d, want %d", res[0].At, testTime.UnixMilli())
-	}
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		now := testTime
+		s := openAt(t, url, Options{Clock: func() time.Time { return now }})
+		apply(t, s, stock("stock", 1))
+		now = now.Add(-time.Hour)
+		if got, err := s.Now(t.Context()); err != nil || got != testTime.UnixMilli() {
+			t.Errorf("now: got %d, %v, want %d", got, err, testTime.UnixMilli())
+		}
+		slow := openAt(t, url, Options{Clock: func() time.Time { return now }})
+		if got, err := slow.Now(t.Context()); err != nil || got != testTime.UnixMilli() {
+			t.Errorf("now of a slow node: got %d, %v, want %d", got, err, testTime.UnixMilli())
+		}
+		if res := apply(t, slow, stock("more", 1)); res[0].At != testTime.UnixMilli() {
+			t.Errorf("at: got %d, want %d", res[0].At, testTime.UnixMilli())
+		}
+	})
 }
 
 func TestAPrefixFindsEveryNameThatBeginsSo(t *testing.T) {
@@ -287,17 +329,46 @@ func TestAPrefixFindsEveryNameThatBeginsSo(t *testing.T) {
 }
 
 func TestASnapshotSeesOneMoment(t *testing.T) {
-	s := open(t, Options{})
-	apply(t, s, stock("stock", 1))
-	err := s.Snapshot(t.Context(), func(r ledger.Reader) error {
-		apply(t, s, stock("more", 1))
-		lines, err := r.Lines(t.Context(), ledger.LineQuery{})
-		if err != nil || len(lines) != 1 {
-			t.Errorf("got %d lines, %v, want the one of before", len(lines), err)
+	onEveryDatabase(t, func(t *testing.T, url string) {
+		s := openAt(t, url, Options{})
+		apply(t, s, stock("stock", 1))
+		err := s.Snapshot(t.Context(), func(r ledger.Reader) error {
+			apply(t, s, stock("more", 1))
+			lines, err := r.Lines(t.Context(), ledger.LineQuery{})
+			if err != nil || len(lines) != 1 {
+				t.Errorf("got %d lines, %v, want the one of before", len(lines), err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+}
+
+// TestManyRowsChangeAtOnce: as many as no single statement takes.
+func TestManyRowsChangeAtOnce(t *testing.T) {
+	const n = 256 + 64 + 16 + 4 + 1
+	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
+		s := openAt(t, url, Options{Strategy: strategy})
+		var first, second []ledger.Entry
+		for i := range n {
+			id := fmt.Sprintf("h%03d", i)
+			shop := ledger.Account("shop/" + id)
+			first = append(first, ledger.Entry{ID: "first-" + id,
+				Ops:     []ledger.Op{ledger.Move(tee("@supplier", shop, 2)), ledger.Reserve(id, tee(shop, "@sold", 2), 0, 0)},
+				Records: []ledger.Record{{Kind: "order", ID: id, Version: 1, Body: []byte(`"é"`)}}})
+			second = append(second, ledger.Entry{ID: "second-" + id, Ops: []ledger.Op{ledger.CommitPart(id, 1, true)},
+				Records: []ledger.Record{{Kind: "order", ID: id, Version: 2, Due: int64(i), Body: []byte(`"ü"`)}}})
+		}
+		for i, res := range append(apply(t, s, first...), apply(t, s, second...)...) {
+			if res.Refused() || res.Replayed {
+				t.Fatalf("entry %d: got %+v, want a new line", i, res)
+			}
+		}
+		rows, err := s.Balances(t.Context(), ledger.BalanceQuery{Prefix: "shop/"})
+		if err != nil || len(rows) != n || rows[n-1].Posted != 1 || rows[n-1].Held != 1 {
+			t.Errorf("got %d rows, %v, want %d with one piece held", len(rows), err, n)
+		}
+	})
 }

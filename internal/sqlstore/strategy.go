@@ -4,6 +4,9 @@ import "github.com/holdfast-pay/holdfast/ledger"
 
 // Strategy is how a balance is guarded between reading and writing it. All
 // three end in the same entries; they differ in who waits and who tries again.
+// Where there are several writers, Pessimistic takes the head of the journal
+// before it reads; the others read first and take it last. A batch that meets a
+// conflict is decided again with the head first, so it meets only one.
 type Strategy string
 
 const (
@@ -31,8 +34,10 @@ func strategyOf(s Strategy) (strategy, bool) {
 	switch s {
 	case Conditional, "":
 		return strategy{
-			update: `UPDATE balances SET posted = posted + ?, held = held + ?, version = version + ?
-				WHERE account = ? AND asset = ? AND (external = 1 OR posted - held + ? >= 0)`,
+			update: `UPDATE balances SET posted = posted + {more_posted bigint}, held = held + {more_held bigint},
+				version = version + {more_versions bigint}
+				WHERE account = {this_account text} AND asset = {this_asset text}
+				AND (external = 1 OR posted - held + {more_available bigint} >= 0)`,
 			args: func(to []any, c ledger.BalanceChange) []any {
 				posted, held := c.After.Posted-c.Before.Posted, c.After.Held-c.Before.Held
 				return append(to, posted, held, c.After.Version-c.Before.Version,
@@ -41,8 +46,9 @@ func strategyOf(s Strategy) (strategy, bool) {
 		}, true
 	case Pessimistic:
 		return strategy{
-			lock:   true,
-			update: `UPDATE balances SET posted = ?, held = ?, version = ? WHERE account = ? AND asset = ?`,
+			lock: true,
+			update: `UPDATE balances SET posted = {new_posted bigint}, held = {new_held bigint}, version = {new_version bigint}
+				WHERE account = {this_account text} AND asset = {this_asset text}`,
 			args: func(to []any, c ledger.BalanceChange) []any {
 				return append(to, c.After.Posted, c.After.Held, c.After.Version,
 					string(c.After.Account), string(c.After.Asset))
@@ -50,8 +56,8 @@ func strategyOf(s Strategy) (strategy, bool) {
 		}, true
 	case Optimistic:
 		return strategy{
-			update: `UPDATE balances SET posted = ?, held = ?, version = ?
-				WHERE account = ? AND asset = ? AND version = ?`,
+			update: `UPDATE balances SET posted = {new_posted bigint}, held = {new_held bigint}, version = {new_version bigint}
+				WHERE account = {this_account text} AND asset = {this_asset text} AND version = {old_version bigint}`,
 			args: func(to []any, c ledger.BalanceChange) []any {
 				return append(to, c.After.Posted, c.After.Held, c.After.Version,
 					string(c.After.Account), string(c.After.Asset), c.Before.Version)

@@ -17,31 +17,22 @@ const (
 	insertBalances = `INSERT INTO balances (account, asset, posted, held, version) VALUES `
 )
 
-// Each update names the row as it was read: that no row is changed means that
-// somebody else was there.
-const (
-	updateHead = `UPDATE head SET seq = ?, events = ?, at = ?, hash = ?
-		WHERE one = 1 AND seq = ? AND hash = ?`
-	updateHold = `UPDATE holds SET committed = ?, released = ?, state = ?, until_at = ?
-		WHERE id = ? AND state = 'held' AND committed = ? AND released = ? AND until_at = ?`
-	updateRecord = `UPDATE records SET version = ?, state = ?, owner = ?, ref = ?, due = ?, body = ?
-		WHERE kind = ? AND id = ? AND version = ?`
-)
-
 // write writes what was decided. The head comes first: if it has moved, there
 // is no need to look any further.
 func (t *tx) write(ctx context.Context, ch ledger.Changes) error {
 	h := ch.Head
-	if err := t.update(ctx, t.setHead, h.Seq, h.Events, h.At, h.Hash[:], t.head.Seq, t.head.Hash[:]); err != nil {
+	err := wrote(1)(t.StmtContext(ctx, t.setHead).
+		ExecContext(ctx, h.Seq, h.Events, h.At, h.Hash[:], t.head.Seq, t.head.Hash[:]))
+	if err != nil {
 		return fmt.Errorf("head: %w", err)
 	}
-	if err := insert(ctx, t, t.addLine, ch.Lines, argLine); err != nil {
+	if err := put(ctx, t, t.addLine, ch.Lines, argLine); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	if err := insert(ctx, t, t.addEvent, ch.Events, argEvent); err != nil {
+	if err := put(ctx, t, t.addEvent, ch.Events, argEvent); err != nil {
 		return fmt.Errorf("events: %w", err)
 	}
-	if err := insert(ctx, t, t.addPosting, ch.Postings, argPosting); err != nil {
+	if err := put(ctx, t, t.addPosting, ch.Postings, argPosting); err != nil {
 		return fmt.Errorf("postings: %w", err)
 	}
 	if err := t.writeHolds(ctx, ch.Holds); err != nil {
@@ -57,71 +48,52 @@ func (t *tx) write(ctx context.Context, ch ledger.Changes) error {
 }
 
 func (t *tx) writeHolds(ctx context.Context, changes []ledger.HoldChange) error {
-	var fresh []ledger.Hold
-	for _, c := range changes {
-		if c.Before.ID == "" {
-			fresh = append(fresh, c.After)
-			continue
-		}
-		h, was := c.After, c.Before
-		err := t.update(ctx, t.updateHold, h.Committed, h.Released, string(h.State), h.Until,
-			h.ID, was.Committed, was.Released, was.Until)
-		if err != nil {
-			return err
-		}
+	old, fresh := part(changes, func(c ledger.HoldChange) bool { return c.Before.ID == "" })
+	if err := put(ctx, t, t.updateHold, old, argHoldChange); err != nil {
+		return err
 	}
-	return insert(ctx, t, t.addHold, fresh, argHold)
+	return put(ctx, t, t.addHold, fresh, argHold)
 }
 
 func (t *tx) writeRecords(ctx context.Context, changes []ledger.RecordChange) error {
-	var fresh []ledger.Record
-	for _, c := range changes {
-		if c.Before == 0 {
-			fresh = append(fresh, c.After)
-			continue
-		}
-		r := c.After
-		err := t.update(ctx, t.updateRecord, r.Version, r.State, r.Owner, r.Ref, r.Due, string(r.Body),
-			r.Kind, r.ID, c.Before)
-		if err != nil {
-			return err
-		}
+	old, fresh := part(changes, func(c ledger.RecordChange) bool { return c.Before == 0 })
+	if err := put(ctx, t, t.updateRecord, old, argRecordChange); err != nil {
+		return err
 	}
-	return insert(ctx, t, t.addRecord, fresh, argRecord)
+	return put(ctx, t, t.addRecord, fresh, argRecord)
 }
 
 func (t *tx) writeBalances(ctx context.Context, changes []ledger.BalanceChange) error {
-	var fresh []ledger.Balance
-	var args []any
+	old, fresh := part(changes, func(c ledger.BalanceChange) bool { return c.Before.Version == 0 })
+	if err := put(ctx, t, t.updateMoney, old, t.strategy.args); err != nil {
+		return err
+	}
+	return put(ctx, t, t.addBalance, fresh, argBalance)
+}
+
+// part parts the changes of rows that there are from those that make a row.
+func part[C any](changes []C, isFresh func(C) bool) (old, fresh []C) {
 	for _, c := range changes {
-		if c.Before.Version == 0 {
-			fresh = append(fresh, c.After)
-			continue
-		}
-		args = t.strategy.args(args[:0], c)
-		if err := t.update(ctx, t.updateMoney, args...); err != nil {
-			return err
+		if isFresh(c) {
+			fresh = append(fresh, c)
+		} else {
+			old = append(old, c)
 		}
 	}
-	return insert(ctx, t, t.addBalance, fresh, argBalance)
+	return old, fresh
 }
 
-// update changes one row, or says that it is not there as it was.
-func (t *tx) update(ctx context.Context, stmt *sql.Stmt, args ...any) error {
-	return wrote(1)(t.StmtContext(ctx, stmt).ExecContext(ctx, args...))
-}
-
-// insert adds rows, many a statement.
-func insert[R any](ctx context.Context, t *tx, m many, rows []R, args func([]any, R) []any) error {
+// put writes rows, many a statement, or says that one was not there as it was.
+func put[R any](ctx context.Context, t *tx, m many, rows []R, args func([]any, R) []any) error {
 	var to []any
 	for len(rows) > 0 {
-		n, stmt := m.fit(len(rows))
+		s := m.fit(len(rows))
 		to = to[:0]
-		for _, r := range rows[:n] {
+		for _, r := range rows[:s.rows] {
 			to = args(to, r)
 		}
-		rows = rows[n:]
-		if err := wrote(n)(t.StmtContext(ctx, stmt).ExecContext(ctx, to...)); err != nil {
+		rows = rows[s.rows:]
+		if err := wrote(s.rows)(t.StmtContext(ctx, s.Stmt).ExecContext(ctx, to...)); err != nil {
 			return err
 		}
 	}
@@ -157,15 +129,29 @@ func argPosting(to []any, p ledger.Posted) []any {
 	return append(to, p.Seq, p.N, string(p.From), string(p.To), string(p.Asset), p.Amount, p.Hold)
 }
 
-func argHold(to []any, h ledger.Hold) []any {
+func argHold(to []any, c ledger.HoldChange) []any {
+	h := c.After
 	return append(to, h.ID, string(h.From), string(h.To), string(h.Asset), h.Amount,
 		h.Committed, h.Released, string(h.State), h.Until, h.Cap)
 }
 
-func argRecord(to []any, r ledger.Record) []any {
+func argHoldChange(to []any, c ledger.HoldChange) []any {
+	h, was := c.After, c.Before
+	return append(to, h.Committed, h.Released, string(h.State), h.Until,
+		h.ID, was.Committed, was.Released, was.Until)
+}
+
+func argRecord(to []any, c ledger.RecordChange) []any {
+	r := c.After
 	return append(to, r.Kind, r.ID, r.Version, r.State, r.Owner, r.Ref, r.Due, string(r.Body))
 }
 
-func argBalance(to []any, b ledger.Balance) []any {
+func argRecordChange(to []any, c ledger.RecordChange) []any {
+	r := c.After
+	return append(to, r.Version, r.State, r.Owner, r.Ref, r.Due, string(r.Body), r.Kind, r.ID, c.Before)
+}
+
+func argBalance(to []any, c ledger.BalanceChange) []any {
+	b := c.After
 	return append(to, string(b.Account), string(b.Asset), b.Posted, b.Held, b.Version)
 }
