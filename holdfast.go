@@ -123,11 +123,11 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}
-	late, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, DueBy: now - overdueAfter.Milliseconds()})
+	late, err := h.store.Records(ctx, ledger.RecordQuery{Kind: flow.KindTask, DueBy: now - overdueAfter.Milliseconds()})
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}
-	stuck, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindTask, State: taskStuck})
+	stuck, err := h.store.Records(ctx, ledger.RecordQuery{Kind: flow.KindTask, State: flow.TaskStuck})
 	if err != nil {
 		return Health{}, fmt.Errorf("holdfast: health: %w", err)
 	}

@@ -27,12 +27,6 @@ type (
 	Late    = flow.Late
 )
 
-// Kinds and states of records that this package asks for.
-const (
-	kindTask  = flow.KindTask
-	taskStuck = "stuck"
-)
-
 // Limits of requests.
 const (
 	MaxLines    = 100 // lines of an order

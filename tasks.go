@@ -223,7 +223,7 @@ func (b *background) again(ctx context.Context, t flow.Task, why error) error {
 	}
 	t.Due = now.Add(wait)
 	if t.Tries >= maxTries {
-		state, t.Due = taskStuck, 0
+		state, t.Due = flow.TaskStuck, 0
 		b.h.log.Error("task given up; look at it", "task", t.ID, "do", t.Do, "error", why)
 	}
 	_, err = b.write(ctx, &t, state)

@@ -20,6 +20,7 @@ const (
 const (
 	TaskReady = "ready"
 	TaskDone  = "done"
+	TaskStuck = "stuck" // given up, for a person to look at
 )
 
 // Records are the changed documents, to be written in the entry of the ops.

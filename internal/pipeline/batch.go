@@ -256,7 +256,7 @@ func (b *Batch) commit(calls []*call) {
 	results, err := b.ask(ctx, entries)
 	if err != nil && len(calls) > 1 {
 		for _, c := range calls {
-			c.results, c.err = b.askOnce(ctx, c.entries)
+			c.results, c.err = askOnce(ctx, b.inner, c.entries)
 		}
 		return
 	}
@@ -272,7 +272,7 @@ func (b *Batch) commit(calls []*call) {
 func (b *Batch) ask(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
 	backoff := firstBackoff
 	for attempt := 1; ; attempt++ {
-		results, err := b.askOnce(ctx, entries)
+		results, err := askOnce(ctx, b.inner, entries)
 		if err == nil || attempt == batchAttempts {
 			return results, err
 		}
@@ -287,13 +287,13 @@ func (b *Batch) ask(ctx context.Context, entries []ledger.Entry) ([]ledger.Resul
 
 // askOnce applies entries. A panic below must not leave the callers waiting: it
 // becomes an error, as the outcome is unknown all the same.
-func (b *Batch) askOnce(ctx context.Context, entries []ledger.Entry) (results []ledger.Result, err error) {
+func askOnce(ctx context.Context, inner ledger.Applier, entries []ledger.Entry) (results []ledger.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			results, err = nil, fmt.Errorf("panic: %v", p)
 		}
 	}()
-	results, err = b.inner.Apply(ctx, entries...)
+	results, err = inner.Apply(ctx, entries...)
 	if err == nil && len(results) != len(entries) {
 		return nil, fmt.Errorf("%d results for %d entries", len(results), len(entries))
 	}

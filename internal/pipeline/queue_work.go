@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -147,21 +146,10 @@ func (q *Queue) askEach(ctx context.Context, w *worker, entries []ledger.Entry) 
 func (q *Queue) ask(ctx context.Context, w *worker, entries []ledger.Entry) (results []ledger.Result, err error) {
 	began := time.Now()
 	w.since.Store(began.UnixNano())
-	defer func() {
-		if p := recover(); p != nil {
-			results, err = nil, fmt.Errorf("panic: %v", p)
-		}
-		w.since.Store(0)
-		q.gauge.committed(len(results), time.Since(began))
-	}()
-	results, err = q.inner.Apply(ctx, entries...)
-	if err == nil && len(results) != len(entries) {
-		err = fmt.Errorf("%d results for %d entries", len(results), len(entries))
-	}
-	if err != nil {
-		return nil, err
-	}
-	return results, nil
+	results, err = askOnce(ctx, q.inner, entries)
+	w.since.Store(0)
+	q.gauge.committed(len(results), time.Since(began))
+	return results, err
 }
 
 // pause waits for d, or until ctx ends or the Queue is abandoned.

@@ -151,7 +151,7 @@ func TestEachBrokenPromiseIsFound(t *testing.T) {
 			h.books.Payments[1].Refunded = 0
 		}, Verdict{Sold: 1, PaidWithoutGoods: 1, Stuck: 2}},
 		{"a task given up", func(h *history) {
-			h.add("task", nil, record(flow.KindTask, "t", taskStuck, 1, flow.Task{ID: "t"}))
+			h.add("task", nil, record(flow.KindTask, "t", flow.TaskStuck, 1, flow.Task{ID: "t"}))
 		}, Verdict{Sold: 1, Stuck: 1, Refunded: 1}},
 		{"a payment still open", func(h *history) {
 			h.add("payment", nil, record(flow.KindPayment, "p", string(flow.Open), 1, flow.Payment{ID: "p"}))

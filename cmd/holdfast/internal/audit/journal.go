@@ -180,9 +180,6 @@ func (j *journal) readOrders(ctx context.Context, r ledger.Reader) error {
 	})
 }
 
-// taskStuck is a task that was given up, for a person to look at.
-const taskStuck = "stuck"
-
 // unfinished are the states that wait for something, by kind of record.
 var unfinished = []struct {
 	kind   string
@@ -191,7 +188,7 @@ var unfinished = []struct {
 	{flow.KindOrder, []flow.State{flow.Held, flow.Paying, flow.Closing, flow.Refunding}},
 	{flow.KindPayment, []flow.State{flow.Requested, flow.Open}},
 	{flow.KindRefund, []flow.State{flow.RefundRequested, flow.RefundAccepted}},
-	{flow.KindTask, []flow.State{flow.TaskReady, taskStuck}},
+	{flow.KindTask, []flow.State{flow.TaskReady, flow.TaskStuck}},
 }
 
 func (j *journal) readWaiting(ctx context.Context, r ledger.Reader) error {
