@@ -150,16 +150,16 @@ func TestWhatIsReleasedIsSoldToWhoeverComesNext(t *testing.T) {
 		s.wantCode(a, order("late-1", 1), ledger.Insufficient)
 		s.wantCode(b, order("late-2", 1), ledger.Insufficient)
 		s.wantCode(a, ledger.Entry{ID: "void", Ops: []ledger.Op{ledger.Void("first")}}, ledger.OK)
-		s.wantCode(a, order("second", 1), ledger.OK) // the gate that let it through knows at once
-		synctest.Wait()                              // and looks at once, not in its turn
+		synctest.Wait() // the gate that let it through looks at once, not in its turn
+		s.wantCode(a, order("second", 1), ledger.OK)
 		s.wantRefusedByGate(a, order("late-3", 1))
 		s.wantCode(a, ledger.Entry{ID: "void-2", Ops: []ledger.Op{ledger.Void("second")}}, ledger.OK)
 		pass(2 * pipeline.DefaultResync) // the other one with its next look
 		s.wantCode(b, order("third", 1), ledger.OK)
 		s.supply("more", tee, 1) // past both
 		b.Changed(ledger.Key{Account: stock, Asset: tee})
-		s.wantCode(b, order("fourth", 1), ledger.OK)
 		synctest.Wait()
+		s.wantCode(b, order("fourth", 1), ledger.OK)
 		s.wantRefusedByGate(b, order("late-4", 1))
 		s.wantHeld(2)
 	})
