@@ -117,11 +117,32 @@ func compact(raw json.RawMessage) json.RawMessage {
 	if len(raw) == 0 {
 		return nil
 	}
+	if isCompact(raw) {
+		return raw
+	}
 	var b bytes.Buffer
 	if err := json.Compact(&b, raw); err != nil {
 		return raw // not JSON: encode has refused it
 	}
 	return b.Bytes()
+}
+
+// isCompact says that no blank stands between the tokens of raw: what was
+// written by a program mostly has none, and to find that out is cheaper than to
+// write it again.
+func isCompact(raw json.RawMessage) bool {
+	inText := false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			inText = !inText
+		case inText && c == '\\':
+			i++ // whatever is escaped ends no text
+		case !inText && c <= ' ':
+			return false
+		}
+	}
+	return true
 }
 
 // fingerprint says what counts as the same entry. body is encode(e, nil).

@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 	"reflect"
@@ -148,4 +149,31 @@ func TestAnyTextIsRefusedOrVerifies(t *testing.T) {
 	if taken < 20 {
 		t.Errorf("only %d entries were taken", taken)
 	}
+}
+
+// A reply is the same bytes at first, when it is made of what was given, and on
+// replay, when it comes out of the journal, whatever blanks stand in it.
+func TestAReplyHasTheSameBytesOnReplay(t *testing.T) {
+	token := rapid.SampledFrom([]string{`"a b"`, `"\\"`, `"\" "`, `"\""`, `"\\\" x"`, `" "`, `{"k":"v w"}`, `{"k" :"v"}`, `[ 1,2 ]`, `[]`, `7`, `"é<&>"`, "\"\u2028\""})
+	blank := rapid.SampledFrom([]string{"", "", "", " ", "\n", "\t "})
+	rapid.Check(t, func(t *rapid.T) {
+		reply := blank.Draw(t, "before") + "[" + token.Draw(t, "first")
+		for range rapid.IntRange(0, 4).Draw(t, "more") {
+			reply += blank.Draw(t, "blank") + "," + token.Draw(t, "token")
+		}
+		reply += "]" + blank.Draw(t, "after")
+		m := memory()
+		first, err := m.Apply(context.Background(), ledger.Entry{ID: "e", Reply: json.RawMessage(reply)})
+		if err != nil || first[0].Refused() {
+			t.Fatalf("got %+v, %v", first, err)
+		}
+		rows, err := m.Lines(context.Background(), ledger.LineQuery{})
+		if err != nil || len(rows) != 1 {
+			t.Fatalf("got %d lines, %v", len(rows), err)
+		}
+		_, later, err := rows[0].Open()
+		if err != nil || string(first[0].Reply) != string(later.Reply) {
+			t.Errorf("reply %q: at first %q, then %q, %v", reply, first[0].Reply, later.Reply, err)
+		}
+	})
 }
