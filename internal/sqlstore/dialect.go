@@ -20,6 +20,7 @@ type dialect struct {
 	lock string
 	// now is the database's time in Unix ms, in SQL; "" = it runs in this process.
 	now      string
+	insert   string // begins an INSERT that may undo its transaction in part when it fails: that is rolled back anyway
 	tuples   string // stands before a list of tuples after IN
 	byKey    string // stands behind a table whose rows are named by their primary key
 	numbered bool   // arguments are $1, $2 and so on

@@ -19,6 +19,7 @@ var mysqlDialect = dialect{
 	lock:     " FOR UPDATE",
 	now:      "CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS SIGNED)", // NOW() is when the statement began, before it waited
 	seek:     true,
+	insert:   "INSERT INTO ",
 	byKey:    " FORCE INDEX (PRIMARY)", // with many keys, to weigh the other indexes takes 50 times as long as to read
 	rows:     []int{256, 64, 16, 4, 1},
 	updates:  []int{256, 64, 16, 4, 1},

@@ -21,6 +21,7 @@ var postgres = dialect{
 	lock:     " FOR UPDATE",
 	now:      "(EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::bigint", // now() is when the transaction began
 	numbered: true,
+	insert:   "INSERT INTO ",
 	tuples:   "VALUES ", // a list of tuples itself would be planned as so many conditions
 	rows:     []int{256, 64, 16, 4, 1},
 	updates:  []int{256, 64, 16, 4, 1},

@@ -20,7 +20,7 @@ const (
 	sqliteBusyTimeout    = 5 * time.Second // how long to wait for another process
 	sqliteReaders        = 4               // connections
 	sqliteAutoCheckpoint = 4000            // pages of 4 KiB in the log
-	sqliteWriterCache    = 32 << 10        // KiB
+	sqliteWriterCache    = 4 << 10         // KiB; a larger one is walked through whole at many a commit
 )
 
 // sqlite is an embedded database in one file. It has one writer at a time,
@@ -28,8 +28,9 @@ const (
 var sqlite = dialect{
 	name:    "sqlite",
 	goose:   goose.DialectSQLite3,
+	insert:  "INSERT OR FAIL INTO ", // plain, it keeps a journal of its own to undo itself by
 	tuples:  "VALUES ",
-	rows:    []int{32, 8, 1}, // more than 32 gain nothing
+	rows:    []int{32, 16, 8, 4, 2, 1}, // more than 32 gain nothing
 	updates: []int{1},
 	open:    openSQLite,
 	again:   sqliteAgain,
@@ -65,7 +66,6 @@ func openSQLite(ctx context.Context, url string, o Options) (conns, error) {
 	}
 	c := conns{durability: level}
 	c.write, err = driver.Open(uri, sqliteSession(level,
-		"PRAGMA temp_store=MEMORY", // an INSERT of many rows keeps a journal of its own
 		fmt.Sprintf("PRAGMA cache_size=-%d", sqliteWriterCache),
 		fmt.Sprintf("PRAGMA wal_autocheckpoint=%d", sqliteAutoCheckpoint)))
 	if err != nil {

@@ -38,12 +38,12 @@ func prepareStatements(ctx context.Context, db *sql.DB, d *dialect, s strategy) 
 		records:  p.many(selectVersions+d.byKey+" WHERE (kind, id) IN ("+d.tuples, "(?,?)", ") ORDER BY kind, id"),
 		balances: p.many(selectBalances+d.byKey+" WHERE (account, asset) IN ("+d.tuples, "(?,?)", ") ORDER BY account, asset"+lockBalances),
 
-		addLine:    p.many(insertLines, "(?,?,?,?,?,?,?)", ""),
-		addEvent:   p.many(insertEvents, "(?,?,?,?,?,?)", ""),
-		addPosting: p.many(insertPostings, "(?,?,?,?,?,?,?)", ""),
-		addHold:    p.many(insertHolds, "(?,?,?,?,?,?,?,?,?,?)", ""),
-		addRecord:  p.many(insertRecords, "(?,?,?,?,?,?,?,?)", ""),
-		addBalance: p.many(insertBalances, "(?,?,?,?,?)", ""),
+		addLine:    p.many(d.insert+insertLines, "(?,?,?,?,?,?,?)", ""),
+		addEvent:   p.many(d.insert+insertEvents, "(?,?,?,?,?,?)", ""),
+		addPosting: p.many(d.insert+insertPostings, "(?,?,?,?,?,?,?)", ""),
+		addHold:    p.many(d.insert+insertHolds, "(?,?,?,?,?,?,?,?,?,?)", ""),
+		addRecord:  p.many(d.insert+insertRecords, "(?,?,?,?,?,?,?,?)", ""),
+		addBalance: p.many(d.insert+insertBalances, "(?,?,?,?,?)", ""),
 
 		updateHold:   p.updates(updateHold),
 		updateRecord: p.updates(updateRecord),

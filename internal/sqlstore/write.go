@@ -8,13 +8,14 @@ import (
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
+// What is inserted into, behind the INSERT of the dialect.
 const (
-	insertLines    = `INSERT INTO journal (seq, at, id, fingerprint, code, body, hash) VALUES `
-	insertEvents   = `INSERT INTO events (seq, entry, at, type, subject, body) VALUES `
-	insertPostings = `INSERT INTO postings (seq, n, from_account, to_account, asset, amount, hold) VALUES `
-	insertHolds    = `INSERT INTO holds (id, from_account, to_account, asset, amount, committed, released, state, until_at, cap_at) VALUES `
-	insertRecords  = `INSERT INTO records (kind, id, version, state, owner, ref, due, body) VALUES `
-	insertBalances = `INSERT INTO balances (account, asset, posted, held, version) VALUES `
+	insertLines    = `journal (seq, at, id, fingerprint, code, body, hash) VALUES `
+	insertEvents   = `events (seq, entry, at, type, subject, body) VALUES `
+	insertPostings = `postings (seq, n, from_account, to_account, asset, amount, hold) VALUES `
+	insertHolds    = `holds (id, from_account, to_account, asset, amount, committed, released, state, until_at, cap_at) VALUES `
+	insertRecords  = `records (kind, id, version, state, owner, ref, due, body) VALUES `
+	insertBalances = `balances (account, asset, posted, held, version) VALUES `
 )
 
 // write writes what was decided. The head comes first: if it has moved, there
