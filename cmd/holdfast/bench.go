@@ -18,6 +18,7 @@ const (
 	maxClients = 4096
 	maxSKUs    = 1000
 	maxSeconds = 3600
+	benchTurns = 5 // in which each preset is measured
 )
 
 // benching is how a bench was asked to run.
@@ -46,7 +47,8 @@ func (h *host) benchCommand() *cobra.Command {
 record, its hold and its event, committed. Each client asks again as soon as it
 was answered. accepted_per_s is from the first phase, where there is stock
 enough; refused_per_s from a second phase of a fifth of the time, on SKUs that
-are sold out.
+are sold out. The presets take turns, so that whatever else the machine does
+meanwhile meets all of them alike.
 
 With --http the same goes through the HTTP API of a server in this process: API
 key, Idempotency-Key, strict reading, and 201 after the durable commit.
@@ -117,23 +119,23 @@ func (h *host) bench(ctx context.Context, b *benching) error {
 	if err != nil {
 		return fmt.Errorf("bench: floors: %w", err)
 	}
-	var all []figures
+	all, err := h.contest(ctx, b)
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
 	var broken error
-	for _, preset := range b.presets {
-		f, err := h.benchPreset(ctx, b, preset)
-		if err != nil {
-			return fmt.Errorf("bench %s: %w", preset, err)
-		}
+	for i := range all {
+		f := &all[i]
 		f.compare(floors)
 		if !f.ok() {
-			broken = errors.Join(broken, fmt.Errorf("bench %s: %d oversold, %d undersold, %d unanswered", preset, f.Oversold, f.Undersold, f.Unanswered))
+			broken = errors.Join(broken, fmt.Errorf("bench %s: %d oversold, %d undersold, %d unanswered", f.Preset, f.Oversold, f.Undersold, f.Unanswered))
 		}
-		if h.json {
-			if err := json.NewEncoder(h.out).Encode(f); err != nil {
-				return fmt.Errorf("write answer: %w", err)
-			}
+		if !h.json {
+			continue
 		}
-		all = append(all, f)
+		if err := json.NewEncoder(h.out).Encode(f); err != nil {
+			return fmt.Errorf("write answer: %w", err)
+		}
 	}
 	if !h.json {
 		h.showBench(all, floors)
@@ -144,17 +146,60 @@ func (h *host) bench(ctx context.Context, b *benching) error {
 	return broken
 }
 
-func (h *host) benchPreset(ctx context.Context, b *benching, preset string) (figures, error) {
-	store := b.store
-	if store == "" {
-		dir, err := os.MkdirTemp("", "holdfast-bench-")
-		if err != nil {
-			return figures{}, fmt.Errorf("make a temporary store: %w", err)
-		}
-		defer os.RemoveAll(dir)
-		store = "sqlite:" + filepath.Join(dir, "bench.db")
+// contest measures all presets, turn by turn: whatever else the machine does
+// meanwhile meets all of them alike.
+func (h *host) contest(ctx context.Context, b *benching) (all []figures, err error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make temporary stores: %w", err)
 	}
-	return h.measure(ctx, b, preset, store)
+	defer os.RemoveAll(dir)
+	var contenders []*contender
+	defer func() {
+		for _, c := range contenders {
+			err = errors.Join(err, c.close(ctx))
+		}
+	}()
+	for _, preset := range b.presets {
+		store := b.store
+		if store == "" {
+			store = "sqlite:" + filepath.Join(dir, preset+".db")
+		}
+		c, err := b.enter(ctx, preset, store)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", preset, err)
+		}
+		contenders = append(contenders, c)
+	}
+	if err := h.takeTurns(ctx, b, contenders); err != nil {
+		return nil, err
+	}
+	for _, c := range contenders {
+		if err := c.finish(ctx, h); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.Preset, err)
+		}
+		all = append(all, c.figures)
+	}
+	return all, nil
+}
+
+func (h *host) takeTurns(ctx context.Context, b *benching, contenders []*contender) error {
+	whole := (b.inStock() + b.soldOut()) * time.Duration(len(contenders))
+	p := h.progress("bench", whole.Milliseconds())
+	defer p.end()
+	start := time.Now()
+	tick := func() {
+		done := time.Since(start)
+		p.set(done.Milliseconds(), max(done, whole).Milliseconds())
+	}
+	for n := range benchTurns {
+		for _, c := range contenders {
+			if c.turn(ctx, b, n, tick); ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return nil
 }
 
 // showBench puts the presets beside the slowest of them.
@@ -178,7 +223,8 @@ func (h *host) showBench(all []figures, floor floors) {
 	fmt.Fprintf(h.out, "Floors of this machine: %.0f durable writes a second, %.0f requests a second with an empty handler.\n", floor.Fsync, floor.Empty)
 }
 
+// inStock is how long the first phase of a preset takes in all.
+func (b *benching) inStock() time.Duration { return time.Duration(b.seconds * float64(time.Second)) }
+
 // soldOut is how long the second phase takes.
-func (b *benching) soldOut() time.Duration {
-	return max(time.Duration(b.seconds/5*float64(time.Second)), 100*time.Millisecond)
-}
+func (b *benching) soldOut() time.Duration { return max(b.inStock()/5, 100*time.Millisecond) }

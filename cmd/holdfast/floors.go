@@ -97,6 +97,6 @@ func (b *benching) emptyHandler(ctx context.Context, d time.Duration) (perSecond
 		return 0, err
 	}
 	defer stop()
-	l := b.drive(ctx, place, []string{"nothing"}, d, nil, 0)
+	l := b.drive(ctx, place, []string{"nothing"}, 0, d, func() {})
 	return float64(len(l.times)) / l.elapsed.Seconds(), nil
 }

@@ -33,70 +33,85 @@ type load struct {
 	elapsed    time.Duration
 }
 
-func (h *host) measure(ctx context.Context, b *benching, preset, store string) (figures, error) {
-	f := figures{Preset: preset, Store: store, Clients: b.clients, SKUs: b.skus, HTTP: b.http}
-	if b.skus > 1 {
-		f.Spread = b.spread
-	}
-	core, err := holdfast.Open(ctx, store, holdfast.Options{Preset: preset})
-	if err != nil {
-		return f, err
-	}
-	err = h.measureOpen(ctx, b, core, &f)
-	return f, errors.Join(err, closeStore(ctx, core))
+// contender is one preset while it is measured.
+type contender struct {
+	figures
+	core        *holdfast.Holdfast
+	place       placer
+	stop        func()   // ends what place needs
+	full, empty []string // SKUs with stock enough, and with none
+	held, none  load     // of all turns
+	batches     holdfast.Stats
 }
 
-func (h *host) measureOpen(ctx context.Context, b *benching, core *holdfast.Holdfast, f *figures) error {
+func (b *benching) enter(ctx context.Context, preset, store string) (*contender, error) {
+	c := &contender{figures: figures{Preset: preset, Store: store, Clients: b.clients, SKUs: b.skus, HTTP: b.http}, stop: func() {}}
+	if b.skus > 1 {
+		c.Spread = b.spread
+	}
+	var err error
+	if c.core, err = holdfast.Open(ctx, store, holdfast.Options{Preset: preset}); err != nil {
+		return nil, err
+	}
 	run := "bench-" + strings.ToLower(rand.Text()[:8]) // a store may see many runs
-	full, empty := names(run+"-full", b.skus), names(run+"-empty", b.skus)
-	if err := stockUp(ctx, core, full, benchStock); err != nil {
-		return err
+	c.full, c.empty = names(run+"-full", b.skus), names(run+"-empty", b.skus)
+	err = stockUp(ctx, c.core, c.full, benchStock)
+	if err == nil {
+		err = stockUp(ctx, c.core, c.empty, 0)
 	}
-	if err := stockUp(ctx, core, empty, 0); err != nil {
-		return err
+	if err == nil {
+		c.place, c.stop, err = b.placer(ctx, c.core)
 	}
-	first := time.Duration(b.seconds * float64(time.Second))
-	place, stop, err := b.placer(ctx, core)
 	if err != nil {
+		return nil, errors.Join(err, closeStore(ctx, c.core))
+	}
+	return c, nil
+}
+
+// turn drives c for a part of the time: of the first phase, then of the second.
+func (c *contender) turn(ctx context.Context, b *benching, n int, tick func()) {
+	before := c.core.Stats()
+	c.held.add(b.drive(ctx, c.place, c.full, n, b.inStock()/benchTurns, tick))
+	after := c.core.Stats()
+	c.batches.Batches += after.Batches - before.Batches
+	c.batches.Entries += after.Entries - before.Entries
+	c.none.add(b.drive(ctx, c.place, c.empty, n, b.soldOut()/benchTurns, tick))
+}
+
+// finish audits c and works out its figures.
+func (c *contender) finish(ctx context.Context, h *host) error {
+	c.Unanswered = c.held.unanswered + c.held.refused + c.none.unanswered
+	c.TurnedAway = c.held.turnedAway + c.none.turnedAway
+	if err := auditBench(ctx, c.core, c.full, c.held, &c.figures); err != nil {
 		return err
 	}
-	p := h.progress(f.Preset, (first + b.soldOut()).Milliseconds())
-	before := core.Stats()
-	held := b.drive(ctx, place, full, first, p, 0)
-	batched := core.Stats()
-	none := b.drive(ctx, place, empty, b.soldOut(), p, first)
-	p.end()
-	stop()
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
-	}
-	f.Unanswered = held.unanswered + held.refused + none.unanswered
-	f.TurnedAway = held.turnedAway + none.turnedAway
-	if err := auditBench(ctx, core, full, held, f); err != nil {
+	if err := auditBench(ctx, c.core, c.empty, c.none, &c.figures); err != nil {
 		return err
 	}
-	if err := auditBench(ctx, core, empty, none, f); err != nil {
-		return err
-	}
-	rep, err := h.verify(ctx, core)
+	rep, err := h.verify(ctx, c.core)
 	if err != nil {
 		return err
 	}
 	if !rep.OK() {
 		return fmt.Errorf("verify: %d problems, the first: %+v", rep.Count, rep.Problems[0])
 	}
-	if !f.ok() || len(held.times) == 0 {
+	if !c.ok() || len(c.held.times) == 0 {
 		return nil
 	}
-	slices.Sort(held.times)
-	f.Accepted = per(int64(len(held.times)), held.elapsed)
-	f.Refused = per(none.refused, none.elapsed)
-	f.P50, f.P99 = quantile(held.times, 0.5), quantile(held.times, 0.99)
-	if n := batched.Batches - before.Batches; n > 0 {
-		avg := tenth(float64(batched.Entries-before.Entries) / float64(n))
-		f.BatchAvg = &avg
+	slices.Sort(c.held.times)
+	c.Accepted = per(int64(len(c.held.times)), c.held.elapsed)
+	c.Refused = per(c.none.refused, c.none.elapsed)
+	c.P50, c.P99 = quantile(c.held.times, 0.5), quantile(c.held.times, 0.99)
+	if n := c.batches.Batches; n > 0 {
+		avg := tenth(float64(c.batches.Entries) / float64(n))
+		c.BatchAvg = &avg
 	}
 	return nil
+}
+
+func (c *contender) close(ctx context.Context) error {
+	c.stop()
+	return closeStore(ctx, c.core)
 }
 
 func per(n int64, d time.Duration) *float64 {
@@ -125,34 +140,43 @@ func stockUp(ctx context.Context, core *holdfast.Holdfast, skus []string, stock 
 	return core.PutItems(ctx, items, func() {})
 }
 
-// drive lets clients ask in a closed loop for as long as d.
-func (b *benching) drive(ctx context.Context, place placer, skus []string, d time.Duration, p *bar, before time.Duration) load {
-	all := load{accepted: map[string]int64{}}
+// drive lets clients ask in a closed loop for as long as d. Their keys are
+// fresh in every turn.
+func (b *benching) drive(ctx context.Context, place placer, skus []string, turn int, d time.Duration, tick func()) load {
+	var all load
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	start := time.Now()
 	for i := range b.clients {
 		asking.Go(func() {
-			one := ask(ctx, place, b.pick(skus, i), i, start.Add(d), func() {
-				if i == 0 {
-					done := before + time.Since(start)
-					p.set(done.Milliseconds(), max(done, before+d).Milliseconds())
-				}
-			})
+			first := func() {}
+			if i == 0 {
+				first = tick
+			}
+			one := ask(ctx, place, b.pick(skus, i), fmt.Sprintf("%d-%d", turn, i), start.Add(d), first)
 			mu.Lock()
 			defer mu.Unlock()
-			for sku, n := range one.accepted {
-				all.accepted[sku] += n
-			}
-			all.refused += one.refused
-			all.turnedAway += one.turnedAway
-			all.unanswered += one.unanswered
-			all.times = append(all.times, one.times...)
+			all.add(one)
 		})
 	}
 	asking.Wait()
 	all.elapsed = time.Since(start)
 	return all
+}
+
+// add puts what others saw to l.
+func (l *load) add(o load) {
+	if l.accepted == nil {
+		l.accepted = map[string]int64{}
+	}
+	for sku, n := range o.accepted {
+		l.accepted[sku] += n
+	}
+	l.refused += o.refused
+	l.turnedAway += o.turnedAway
+	l.unanswered += o.unanswered
+	l.times = append(l.times, o.times...)
+	l.elapsed += o.elapsed
 }
 
 // zipfSteepness is how much of the orders the first SKUs get.
@@ -172,12 +196,12 @@ func (b *benching) pick(skus []string, client int) func() string {
 }
 
 // ask is one client.
-func ask(ctx context.Context, place placer, pick func() string, client int, until time.Time, tick func()) load {
+func ask(ctx context.Context, place placer, pick func() string, key string, until time.Time, tick func()) load {
 	l := load{accepted: map[string]int64{}}
 	for n := 0; time.Now().Before(until) && ctx.Err() == nil && l.unanswered < maxBenchErrors; n++ {
 		sku := pick()
 		start := time.Now()
-		switch place(ctx, fmt.Sprintf("%s-%d-%d-request", sku, client, n), sku) {
+		switch place(ctx, fmt.Sprintf("%s-%s-%d-request", sku, key, n), sku) {
 		case placeHeld:
 			l.accepted[sku]++
 			l.times = append(l.times, time.Since(start))
