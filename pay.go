@@ -1,6 +1,7 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -24,7 +25,8 @@ const defaultWait = 10 * time.Second
 
 // Pay starts a payment attempt and waits for the gateway to open it. When that
 // takes longer than Wait, the payment comes back as requested and goes on by
-// itself.
+// itself. While an attempt by another gateway or method is open, the new one is
+// waiting until that is closed, and ends if that one is paid after all.
 func (h *Holdfast) Pay(ctx context.Context, key Key, in PayInput) (Answer[Payment], error) {
 	if a, ok, err := replayed[Payment](ctx, h, key.settled()); ok || err != nil {
 		return a, err
@@ -52,8 +54,8 @@ func (h *Holdfast) Pay(ctx context.Context, key Key, in PayInput) (Answer[Paymen
 	}
 	ev := flow.Event{On: flow.Pay, Gateway: name, Method: in.Method, ReturnURL: in.ReturnURL}
 	started, err := command(ctx, h, key, in.Order, ev, func(c flow.Case) Payment {
-		i := slices.IndexFunc(c.Payments, func(p Payment) bool { return p.ID == c.Order.Payment })
-		return c.Payments[i]
+		id := cmp.Or(c.Order.NextPayment, c.Order.Payment)
+		return c.Payments[slices.IndexFunc(c.Payments, func(p Payment) bool { return p.ID == id })]
 	})
 	if err != nil {
 		return Answer[Payment]{}, err
@@ -78,7 +80,7 @@ func (h *Holdfast) awaitOpen(ctx context.Context, p Payment, wait time.Duration)
 	defer stop()
 	for {
 		now, err := h.Payment(ctx, p.ID)
-		if err != nil || now.State != flow.Requested {
+		if err != nil || now.State != flow.Requested && now.State != flow.Waiting {
 			return now, err
 		}
 		select {

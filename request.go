@@ -89,7 +89,6 @@ const (
 	CodeGatewayUnknown    = "gateway_unknown"
 	CodeMethodUnknown     = "method_unknown"
 	CodePaymentUnfit      = "payment_not_possible" // the gateway would surely refuse it
-	CodePaymentOpen       = flow.AttemptOpen       // another attempt may still bring money
 	CodeRefundExceeds     = flow.ExceedsCapture
 	CodeRestockExceeds    = flow.ExceedsSold
 	CodeStockInsufficient = "stock_insufficient" // less stock than an adjustment takes

@@ -52,7 +52,6 @@ var statusOf = map[string]int{
 	holdfast.CodeGatewayUnknown:    http.StatusUnprocessableEntity,
 	holdfast.CodeMethodUnknown:     http.StatusUnprocessableEntity,
 	holdfast.CodePaymentUnfit:      http.StatusUnprocessableEntity,
-	holdfast.CodePaymentOpen:       http.StatusConflict,
 	holdfast.CodeRefundExceeds:     http.StatusUnprocessableEntity,
 	holdfast.CodeRestockExceeds:    http.StatusUnprocessableEntity,
 	holdfast.CodeStockInsufficient: http.StatusConflict,

@@ -49,6 +49,7 @@ const (
 
 // What one machine tells another. They never come from outside.
 const (
+	start      On = "start"          // order to payment: it need not wait any more
 	close_     On = "close"          // order to payment
 	money      On = "money"          // payment to order: its price has come
 	noMoney    On = "no_money"       // payment to order: none will come through this attempt
@@ -101,7 +102,6 @@ type Refusal struct{ Code, Detail string }
 // Codes of refusals.
 const (
 	InvalidState   = "invalid_state"
-	AttemptOpen    = "payment_in_progress"
 	ExceedsCapture = "refund_exceeds_capture"
 	ExceedsSold    = "restock_exceeds_sold"
 )

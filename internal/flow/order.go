@@ -79,6 +79,7 @@ const (
 
 // The states of a payment attempt.
 const (
+	Waiting       State = "waiting"   // stored; starts when the attempt before it can't bring money any more
 	Requested     State = "requested" // stored; the gateway has not answered yet
 	Open          State = "open"      // the buyer can pay
 	AttemptClosed State = "closed"
@@ -116,7 +117,8 @@ type Order struct {
 	Refunding   int64             `json:"refunding"` // asked back, not yet done
 	Refunded    int64             `json:"refunded"`
 	Lines       []Line            `json:"lines"`
-	Payment     string            `json:"payment,omitempty"` // the attempt that may still bring money, or that did
+	Payment     string            `json:"payment,omitempty"`      // the attempt that may still bring money, or that did
+	NextPayment string            `json:"next_payment,omitempty"` // the attempt that waits for the end of that one
 	Attempts    int               `json:"attempts"`
 	Refunds     int               `json:"refunds"`
 	Cancelling  bool              `json:"cancelling,omitempty"` // closing ends in cancelled, not in expired

@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"cmp"
 	"slices"
+	"time"
 
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -14,9 +16,11 @@ var orderRows = []row{
 	{Held, Due, Expired, overdue, expireHolds},
 	{Held, money, Paid, nil, deliverVersusPayment},
 
-	{Paying, Pay, Paying, nil, sameAttempt},
+	{Paying, Pay, Paying, sameWay, nothing},
+	{Paying, Pay, Paying, nil, switchAttempt},
 	{Paying, Cancel, Closing, nil, closeToCancel},
 	{Paying, Due, Closing, overdue, closeAttempt},
+	{Paying, noMoney, Paying, switching, startNext},
 	{Paying, noMoney, Held, nil, forgetAttempt},
 	{Paying, money, Paid, nil, deliverVersusPayment},
 
@@ -145,42 +149,106 @@ var expireHolds = action{"release the stock and the allowance", func(w *work) *R
 }}
 
 var startAttempt = action{"extend the hold to the attempt's deadline; ask the gateway to open a payment", func(w *work) *Refusal {
+	if refusal := w.newAttempt(Requested); refusal != nil {
+		return refusal
+	}
+	w.Case.Order.Payment = w.payment.ID
+	w.task(w.payment.ID, w.payment.Gateway, DoCreate, w.now)
+	return nil
+}}
+
+// newAttempt stores an attempt, with all that will go on the wire.
+func (w *work) newAttempt(state State) *Refusal {
 	o := &w.Case.Order
 	if o.Attempts == MaxAttempts {
 		return &Refusal{InvalidState, "no further attempts to pay"}
 	}
-	until := min(max(w.now.Add(w.ev.PayFor), o.ExpiresAt), o.CapAt)
-	if until <= w.now {
-		return &Refusal{InvalidState, "the stock can't be held any longer"}
+	until, refusal := w.holdFor(w.ev.PayFor)
+	if refusal != nil {
+		return refusal
 	}
 	o.Attempts++
-	o.ExpiresAt = until
-	w.eachHold(func(h string) ledger.Op { return ledger.Extend(h, int64(o.ExpiresAt)) })
 	w.Case.Payments = append(w.Case.Payments, Payment{
-		ID: PaymentID(o.ID, o.Attempts), Order: o.ID, State: Requested, Gateway: w.ev.Gateway, Method: w.ev.Method,
+		ID: PaymentID(o.ID, o.Attempts), Order: o.ID, State: state, Gateway: w.ev.Gateway, Method: w.ev.Method,
 		Amount: o.Total, Currency: o.Currency, Description: w.ev.Description, ReturnURL: w.ev.ReturnURL,
 		CreatedAt: w.now, ExpiresAt: until,
 	})
 	w.payment = &w.Case.Payments[len(w.Case.Payments)-1]
 	w.touchPayment()
-	o.Payment = w.payment.ID
-	w.task(w.payment.ID, w.payment.Gateway, DoCreate, w.now)
 	return nil
+}
+
+// holdFor holds the stock for as long as an attempt may take, within the cap.
+func (w *work) holdFor(d time.Duration) (until Time, refusal *Refusal) {
+	o := &w.Case.Order
+	until = min(max(w.now.Add(d), o.ExpiresAt), o.CapAt)
+	if until <= w.now {
+		return until, &Refusal{InvalidState, "the stock can't be held any longer"}
+	}
+	o.ExpiresAt = until
+	w.eachHold(func(h string) ledger.Op { return ledger.Extend(h, int64(until)) })
+	return until, nil
+}
+
+// sameWay finds a second click, under another key.
+var sameWay = &guard{"it is the same way to pay: the attempt is the answer", func(w *work) bool {
+	p := w.findPayment(cmp.Or(w.Case.Order.NextPayment, w.Case.Order.Payment))
+	return p.Gateway == w.ev.Gateway && p.Method == w.ev.Method
 }}
 
-// sameAttempt answers a second click under another key with the attempt that
-// is open, and refuses a second way to pay while the first may bring money.
-var sameAttempt = action{"the open attempt is the answer", func(w *work) *Refusal {
-	p := w.findPayment(w.Case.Order.Payment)
-	if p != nil && p.Gateway == w.ev.Gateway && p.Method == w.ev.Method {
+// switchAttempt never lets two attempts take money: the second starts when the
+// gateway of the first has said that it is closed. Until then the buyer can
+// still pay the first. Whoever changes his mind once more ends what waits.
+var switchAttempt = action{"ask the gateway to close the payment; the new one waits for that", func(w *work) *Refusal {
+	o := &w.Case.Order
+	waiting := o.NextPayment != ""
+	if refusal := w.newAttempt(Waiting); refusal != nil {
+		return refusal
+	}
+	next := w.payment.ID
+	if waiting {
+		refusal := w.dropNext()
+		o.NextPayment = next
+		return refusal // the first is being closed already
+	}
+	o.NextPayment = next
+	return w.tell(o.Payment, close_)
+}}
+
+var switching = &guard{"another attempt waits, and the cap has not passed", func(w *work) bool {
+	return w.Case.Order.NextPayment != "" && !beyondCap.test(w)
+}}
+
+var startNext = action{"start the attempt that waits, with as much time as it was given", func(w *work) *Refusal {
+	o := &w.Case.Order
+	o.Payment, o.NextPayment = o.NextPayment, ""
+	return w.tell(o.Payment, start)
+}}
+
+// dropNext ends the attempt that waits, if there is one: no gateway knows it.
+func (w *work) dropNext() *Refusal {
+	next := w.Case.Order.NextPayment
+	if next == "" {
 		return nil
 	}
-	return &Refusal{AttemptOpen, "another attempt to pay is open; cancel the order or wait until it ends"}
-}}
+	w.Case.Order.NextPayment = ""
+	return w.tell(next, close_)
+}
+
+// tell lets an event of the order happen to one of its payments.
+func (w *work) tell(payment string, on On) *Refusal {
+	about := w.payment
+	w.payment = w.findPayment(payment)
+	refusal := w.stepPayment(on)
+	w.payment = about
+	return refusal
+}
 
 var closeAttempt = action{"ask the gateway to close the payment", func(w *work) *Refusal {
-	w.payment = w.findPayment(w.Case.Order.Payment)
-	return w.stepPayment(close_)
+	if refusal := w.dropNext(); refusal != nil {
+		return refusal
+	}
+	return w.tell(w.Case.Order.Payment, close_)
 }}
 
 var closeToCancel = action{"ask the gateway to close the payment", func(w *work) *Refusal {
@@ -198,11 +266,14 @@ var rememberCancel = action{"", func(w *work) *Refusal {
 
 var forgetAttempt = action{"another attempt may start", func(w *work) *Refusal {
 	w.Case.Order.Payment = ""
-	return nil
+	return w.dropNext()
 }}
 
 // deliverVersusPayment is why goods and money are in one ledger: both move, or neither.
 var deliverVersusPayment = action{"commit the stock and the allowance; book the money", func(w *work) *Refusal {
+	if refusal := w.dropNext(); refusal != nil {
+		return refusal
+	}
 	w.eachHold(ledger.Commit)
 	w.bookSale()
 	return nil

@@ -3,6 +3,9 @@ package flow
 // paymentRows is the machine of one attempt to collect money. Paid never goes
 // back: a doubled, late or reordered message meets no row.
 var paymentRows = []row{
+	{Waiting, start, Requested, nil, askToOpen},
+	{Waiting, close_, AttemptClosed, nil, nothing},
+
 	{Requested, Opened, Open, nil, keepOpened},
 	{Requested, Refused, Declined, nil, endAttempt},
 	{Requested, ClosedThere, AttemptClosed, nil, endAttempt},
@@ -26,6 +29,19 @@ const Mismatch = "amount_mismatch"
 
 var amountFits = &guard{"amount and currency are those asked for", func(w *work) bool {
 	return w.ev.Amount == w.payment.Amount && w.ev.Currency == w.payment.Currency
+}}
+
+// askToOpen may move the deadline, as nothing of the attempt has been on the wire.
+var askToOpen = action{"extend the hold to its deadline; ask the gateway to open it", func(w *work) *Refusal {
+	p := w.payment
+	until, refusal := w.holdFor(p.ExpiresAt.Std().Sub(p.CreatedAt.Std()))
+	if refusal != nil {
+		return refusal
+	}
+	p.ExpiresAt = until
+	w.touchPayment()
+	w.task(w.payment.ID, w.payment.Gateway, DoCreate, w.now)
+	return nil
 }}
 
 var keepOpened = action{"let the buyer pay; ask now and then", func(w *work) *Refusal {

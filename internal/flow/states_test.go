@@ -13,11 +13,11 @@ var rewrite = flag.Bool("rewrite", false, "write docs/states.md anew")
 
 var (
 	orderStates   = []State{Held, Paying, Closing, Expired, Cancelled, Paid, Fulfilled, PartlyRefunded, Refunding, Refunded}
-	paymentStates = []State{Requested, Open, AttemptClosed, Declined, AttemptPaid}
+	paymentStates = []State{Requested, Waiting, Open, AttemptClosed, Declined, AttemptPaid}
 	refundStates  = []State{RefundRequested, RefundAccepted, RefundDone, RefundRefused, RefundFailed}
 
 	orderEvents   = []On{Pay, Cancel, Due, GiveUp, money, noMoney, Fulfil, Repaid, moneyBack, moneyStays, moneyAgain}
-	paymentEvents = []On{Opened, Refused, MoneyCame, ClosedThere, close_}
+	paymentEvents = []On{Opened, Refused, MoneyCame, ClosedThere, start, close_}
 	refundEvents  = []On{RefundTaken, RefundMade, RefundDenied, RefundBroke}
 )
 

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"testing"
@@ -50,7 +51,7 @@ func (s *shop) write(id string, ops []ledger.Op, records []ledger.Record) ledger
 func (s *shop) on(ev Event) string {
 	s.t.Helper()
 	ev.Short, ev.PayFor, ev.Poll = map[ledger.Asset]int{}, 1000*time.Millisecond, time.Second
-	ev.Gateway, ev.Method = "stripe", "checkout"
+	ev.Gateway, ev.Method = cmp.Or(ev.Gateway, "stripe"), cmp.Or(ev.Method, "checkout")
 	for {
 		ch, refusal := Step(s.c, ev, s.now)
 		if refusal != nil {
@@ -108,6 +109,26 @@ func (s *shop) todo(id string) Do {
 	return DoNone
 }
 
+// oneAttempt checks that only one attempt can bring money, and that one waits if
+// and only if the order says so.
+func (s *shop) oneAttempt() {
+	able, waiting := 0, ""
+	for _, p := range s.c.Payments {
+		switch p.State {
+		case Requested, Open:
+			able++
+		case Waiting:
+			waiting += p.ID
+		}
+	}
+	if s.c.Order.PaidAt == 0 && able > 1 {
+		s.t.Errorf("%d attempts can bring money", able)
+	}
+	if waiting != s.c.Order.NextPayment {
+		s.t.Errorf("%q waits, and the order says %q", waiting, s.c.Order.NextPayment)
+	}
+}
+
 // verify recomputes the ledger and holds the order against it: what is due to
 // the buyer is what its refunds say, and goods are sold, and the customer's
 // allowance is used, if and only if it is paid.
@@ -116,6 +137,7 @@ func (s *shop) verify() {
 	if err != nil || !rep.OK() {
 		s.t.Errorf("verify: %v %+v", err, rep.Problems)
 	}
+	s.oneAttempt()
 	var due int64
 	last := map[string]Refund{}
 	for _, r := range s.c.Refunds {

@@ -19,8 +19,10 @@ func TestNoSequenceOfEventsBreaksAnOrder(t *testing.T) {
 			s.now += Time(rapid.SampledFrom([]int64{0, 10, 2000, 60_000}).Draw(rt, "wait"))
 			ev := Event{On: rapid.SampledFrom(kinds).Draw(rt, "on"), Amount: 100, Currency: "CNY"}
 			switch ev.On {
+			case Pay:
+				ev.Method = rapid.SampledFrom([]string{"checkout", "card", "qr"}).Draw(rt, "method")
 			case Opened, Refused, MoneyCame, ClosedThere:
-				ev.ID = PaymentID("o", rapid.IntRange(1, 3).Draw(rt, "payment"))
+				ev.ID = PaymentID("o", rapid.IntRange(1, 4).Draw(rt, "payment"))
 				if rapid.IntRange(0, 9).Draw(rt, "mismatch") == 0 {
 					ev.Amount = 99
 				}

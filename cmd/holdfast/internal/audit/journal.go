@@ -186,7 +186,7 @@ var unfinished = []struct {
 	states []flow.State
 }{
 	{flow.KindOrder, []flow.State{flow.Held, flow.Paying, flow.Closing, flow.Refunding}},
-	{flow.KindPayment, []flow.State{flow.Requested, flow.Open}},
+	{flow.KindPayment, []flow.State{flow.Waiting, flow.Requested, flow.Open}},
 	{flow.KindRefund, []flow.State{flow.RefundRequested, flow.RefundAccepted}},
 	{flow.KindTask, []flow.State{flow.TaskReady, flow.TaskStuck}},
 }
