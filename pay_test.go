@@ -340,3 +340,54 @@ func TestATaskIsGivenUpVisibly(t *testing.T) {
 		t.Errorf("got %+v %v, want one stuck task", h, err)
 	}
 }
+
+// A buyer opens the till's page, goes back and takes the code: the page is
+// closed first, and the answer is the open code.
+func TestAnotherMethodIsOpenedAfterTheFirstIsClosed(t *testing.T) {
+	b := newBench(t)
+	o := b.place("tee", 1)
+	page := b.start(o.ID)
+	a, err := b.Pay(ctx, Key{}, PayInput{Order: o.ID, Method: "code", Wait: time.Nanosecond})
+	if err != nil || a.Value.State != flow.Waiting {
+		t.Fatalf("got %+v, %v, want it to wait", a.Value, err)
+	}
+	b.run()
+	code, err := b.Payment(ctx, a.Value.ID)
+	if err != nil || code.State != flow.Open || code.Method != "code" {
+		t.Fatalf("got %+v, %v, want it open", code, err)
+	}
+	if first, _ := b.Payment(ctx, page.ID); first.State != flow.AttemptClosed || b.gw.count("close "+page.ID) != 1 {
+		t.Errorf("the first attempt is %s", first.State)
+	}
+	b.gw.pay(code.ID, 100)
+	b.notify(gateway.Notification{ID: "n", Payment: code.ID, Status: gateway.Paid, Amount: 100, Currency: "CNY"})
+	b.is(o.ID, flow.Paid)
+}
+
+// While the gateway can't say that the first attempt is closed, nothing is asked
+// of it for the second.
+func TestAnotherMethodWaitsAsLongAsTheFirstMayBringMoney(t *testing.T) {
+	b := newBench(t)
+	o := b.place("tee", 1)
+	page := b.start(o.ID)
+	b.gw.down = true
+	a, err := b.Pay(ctx, Key{}, PayInput{Order: o.ID, Method: "code", Wait: time.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		b.run()
+		b.wait(10 * time.Second)
+	}
+	if p, _ := b.Payment(ctx, a.Value.ID); p.State != flow.Waiting || b.gw.count("create "+p.ID) != 0 {
+		t.Errorf("the second attempt is %s", p.State)
+	}
+	b.gw.down = false
+	b.gw.pay(page.ID, 100) // the buyer pays on the page that is still there
+	b.wait(time.Minute)
+	b.run()
+	b.is(o.ID, flow.Paid)
+	if p, _ := b.Payment(ctx, a.Value.ID); p.State != flow.AttemptClosed {
+		t.Errorf("the second attempt is %s, want %s", p.State, flow.AttemptClosed)
+	}
+}

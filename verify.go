@@ -75,7 +75,23 @@ func (v *orderVerifier) run(ctx context.Context) error {
 	if err := v.sales(ctx); err != nil {
 		return err
 	}
+	if err := v.statements(ctx); err != nil {
+		return err
+	}
 	return v.balances(ctx)
+}
+
+// statements collects what was booked from the gateways' statements.
+func (v *orderVerifier) statements(ctx context.Context) error {
+	return eachRecord(ctx, v.r, flow.KindBooked, func(r ledger.Record) error {
+		var b flow.Booked
+		if err := flow.Decode(r, &b); err != nil {
+			return err
+		}
+		v.want[ledger.Key{Account: flow.Clearing(b.Gateway), Asset: ledger.Asset(b.Currency)}] += b.Cleared()
+		v.want[ledger.Key{Account: flow.Fees(b.Gateway), Asset: ledger.Asset(b.Currency)}] -= b.Fee
+		return nil
+	})
 }
 
 // holdStates are what an order's holds may be in each of its states. Money that
