@@ -1,10 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 
 	"github.com/holdfast-pay/holdfast/gateway"
@@ -59,37 +55,4 @@ func (h *host) stripe(f *gatewayFlags) (*stripe.Gateway, error) {
 		}
 	}
 	return stripe.New(stripe.Options{SecretKey: key, WebhookSecrets: secrets, BaseURL: f.stripeBaseURL})
-}
-
-const maxSecretFile = 16 << 10 // bytes
-
-// secret is the environment's value, or what is in the file that a flag or
-// the environment names.
-func (h *host) secret(name, file string) (string, error) {
-	value := h.or(name, "")
-	if file == "" {
-		file = h.or(name+"_FILE", "")
-	}
-	if file == "" {
-		return value, nil
-	}
-	if value != "" {
-		return "", usagef("%s and a file for it are both set", name)
-	}
-	in, err := os.Open(file)
-	if err != nil {
-		return "", fmt.Errorf("read the file for %s: %w", name, err)
-	}
-	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(in, maxSecretFile+1))
-	if err != nil {
-		return "", fmt.Errorf("read the file for %s: %w", name, err)
-	}
-	if len(b) > maxSecretFile {
-		return "", fmt.Errorf("the file for %s has more than %d bytes", name, maxSecretFile)
-	}
-	if value = strings.TrimSpace(string(b)); value == "" {
-		return "", errors.New("the file for " + name + " is empty")
-	}
-	return value, nil
 }

@@ -21,7 +21,7 @@ func main() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	os.Exit(run(untilSignal(), os.Args[1:], &host{out: os.Stdout, err: os.Stderr, env: os.Getenv}))
+	os.Exit(run(untilSignal(), os.Args[1:], &host{in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.Getenv}))
 }
 
 // untilSignal ends with the first signal. By then the second one meets the
@@ -40,6 +40,7 @@ func untilSignal() context.Context {
 
 // host is what the commands see of the process around them.
 type host struct {
+	in       io.Reader
 	out, err io.Writer
 	env      func(string) string
 	json     bool // answers are JSON

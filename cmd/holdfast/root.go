@@ -53,12 +53,13 @@ func (h *host) root() *cobra.Command {
 			h.started = true
 		},
 	}
+	root.SetIn(h.in)
 	root.SetOut(h.out)
 	root.SetErr(h.err)
 	root.PersistentFlags().BoolVar(&h.json, "json", false, "answer in JSON")
 	root.AddCommand(
 		h.serveCommand(), h.demoCommand(), h.sandboxCommand(), h.benchCommand(),
-		h.stockCommand(), h.keysCommand(), h.verifyCommand(), h.doctorCommand(), h.migrateCommand(), h.versionCommand(),
+		h.stockCommand(), h.keysCommand(), h.secretCommand(), h.verifyCommand(), h.doctorCommand(), h.migrateCommand(), h.versionCommand(),
 	)
 	return root
 }
