@@ -51,6 +51,7 @@ func (s *Store) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Re
 func (s *Store) applyBatch(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, batchTimeout)
 	defer cancel()
+	s.counted.batches.Add(1)
 	for try := 1; ; try++ {
 		results, err := s.tryBatch(ctx, entries, try > 1)
 		if err == nil {
@@ -84,6 +85,12 @@ func pause(ctx context.Context, d time.Duration) error {
 // error may have undone one statement and left the others in place. After a
 // conflict the head comes first, and then there is nobody to be in conflict with.
 func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry, conflict bool) ([]ledger.Result, error) {
+	s.counted.transactions.Add(1)
+	rows, err := s.takeRows(ctx, entries)
+	if err != nil {
+		return nil, fmt.Errorf("take the rows of locks: %w", err)
+	}
+	defer func() { rows.end(ctx) }()
 	sqlTx, err := s.conns.write.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
@@ -113,9 +120,13 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry, conflict b
 	if err := t.write(ctx, changes); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
+	if err := rows.give(ctx, t.StmtContext(ctx, t.dropLock)); err != nil {
+		return nil, fmt.Errorf("give the rows of locks: %w", err)
+	}
 	if err := s.commit(sqlTx); err != nil {
 		return nil, fmt.Errorf("%w: %w", errCommit, err)
 	}
+	rows.keys = nil // the commit has deleted them
 	return results, nil
 }
 

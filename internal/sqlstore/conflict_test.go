@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -101,6 +102,7 @@ func TestAConflictDecidesAgainOnFreshRows(t *testing.T) {
 	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
 		s := openAt(t, url, Options{Strategy: strategy})
 		other := openAt(t, url, Options{Strategy: strategy})
+		s.lease = time.Millisecond // the other one takes over what it finds locked
 		apply(t, s, stock("stock", 1))
 		failCommit(s, 1, func(tx *sql.Tx) error {
 			if err := tx.Rollback(); err != nil {
@@ -159,6 +161,7 @@ func TestARowThatChangedMeanwhileIsAConflict(t *testing.T) {
 			{Conditional, `UPDATE balances SET posted = held WHERE account = 'shop'`, true, ""},
 			{Conditional, `UPDATE balances SET version = version + 1`, false, ""},
 			{Conditional, `UPDATE balances SET posted = posted + 1`, false, ""},
+			{LockRow, `UPDATE balances SET posted = held WHERE account = 'shop'`, true, ""},
 			{anything, `DELETE FROM records WHERE kind = 'nothing'`, false, ""},
 		} {
 			if c.strategy != anything && c.strategy != strategy {

@@ -39,6 +39,9 @@ type dialect struct {
 	// succeed when it is decided anew: busy, deadlocked, cut off, or a row was
 	// there first. It knows codes and no texts.
 	again func(error) bool
+	// hint says what to do about an error that opening ends with, by its code;
+	// "" = it knows nothing.
+	hint func(error) string
 }
 
 // conns is an open database.
@@ -58,6 +61,15 @@ func dialectOf(scheme string) *dialect {
 	default:
 		return nil
 	}
+}
+
+// wallClock is the database's time in Unix ms, in SQL, for a database that runs
+// in this process as well: leases are compared by all processes.
+func (d *dialect) wallClock() string {
+	if d.now == "" {
+		return "CAST(unixepoch('subsec') * 1000 AS INTEGER)"
+	}
+	return d.now
 }
 
 // bind writes the arguments of query as the database wants them. No statement

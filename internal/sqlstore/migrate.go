@@ -19,6 +19,9 @@ var migrations embed.FS
 // make them, and finds them when it looks again.
 var errMigrate = errors.New("migrate")
 
+// errNewer says that a newer program has changed the tables.
+var errNewer = errors.New("made by a newer version")
+
 // migrate brings the tables up to date and returns their version.
 func migrate(ctx context.Context, d *dialect, db *sql.DB) (int64, error) {
 	dir, err := fs.Sub(migrations, "migrations/"+d.name)
@@ -33,15 +36,13 @@ func migrate(ctx context.Context, d *dialect, db *sql.DB) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return 0, fmt.Errorf("%w: %w", errMigrate, err)
-	}
+	_, failed := p.Up(ctx)
 	current, target, err := p.GetVersions(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", errMigrate, err)
+	if err == nil && current > target { // it may also be why Up has failed
+		return 0, fmt.Errorf("%w: the tables are of version %d, this program knows %d", errNewer, current, target)
 	}
-	if current > target {
-		return 0, fmt.Errorf("the tables are of version %d, this program knows %d: a newer one made them", current, target)
+	if err := errors.Join(failed, err); err != nil {
+		return 0, fmt.Errorf("%w: %w", errMigrate, err)
 	}
 	return current, nil
 }

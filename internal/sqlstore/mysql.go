@@ -30,6 +30,7 @@ var mysqlDialect = dialect{
 	},
 	open:  openMySQL,
 	again: mysqlAgain,
+	hint:  mysqlHint,
 }
 
 // The oldest servers that enforce CHECK constraints.
@@ -182,5 +183,24 @@ func mysqlAgain(err error) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+func mysqlHint(err error) string {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Number {
+	case 1045, 1698:
+		return hintPassword
+	case 1044, 1142, 1143, 1227, 1370:
+		return hintPrivileges
+	case 1419:
+		return "set log_bin_trust_function_creators=1, or the tables can't have triggers"
+	case 1049:
+		return hintDatabase
+	default:
+		return ""
 	}
 }

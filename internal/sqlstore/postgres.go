@@ -32,6 +32,7 @@ var postgres = dialect{
 	},
 	open:  openPostgres,
 	again: postgresAgain,
+	hint:  postgresHint,
 }
 
 // oldestPostgres is the oldest version that is tested and still maintained, as
@@ -40,7 +41,8 @@ const oldestPostgres = 130000
 
 const postgresSettings = `SELECT name, setting FROM pg_settings WHERE name IN ('server_version_num', 'server_version',
 		'server_encoding', 'default_transaction_isolation', 'fsync', 'full_page_writes', 'synchronous_commit')
-	UNION ALL SELECT 'is_replica', pg_is_in_recovery()::text`
+	UNION ALL SELECT 'is_replica', pg_is_in_recovery()::text
+	UNION ALL SELECT 'schema', coalesce(current_schema(), '')`
 
 // openPostgres opens postgres://USER:PASSWORD@HOST:PORT/DATABASE, with the
 // parameters that libpq knows and settings of a session, such as search_path.
@@ -88,6 +90,9 @@ func checkPostgres(settings map[string]string, o Options) error {
 	if settings["is_replica"] != "false" {
 		return fmt.Errorf("%w: it is a replica", errServer)
 	}
+	if settings["schema"] == "" {
+		return errors.New("no schema is selected; make the schema that search_path names")
+	}
 	if settings["server_encoding"] != "UTF8" {
 		return fmt.Errorf("%w: the encoding of the database is %s, it must be UTF8", errServer, settings["server_encoding"])
 	}
@@ -123,5 +128,22 @@ func postgresAgain(err error) bool {
 		return true
 	default:
 		return strings.HasPrefix(e.Code, "08") // connection
+	}
+}
+
+func postgresHint(err error) string {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return ""
+	}
+	switch e.Code {
+	case "28P01", "28000":
+		return hintPassword
+	case "42501":
+		return hintPrivileges
+	case "3D000":
+		return hintDatabase
+	default:
+		return ""
 	}
 }

@@ -19,6 +19,12 @@ import (
 const stormURL = "HOLDFAST_STORM_URL"
 
 func TestMain(m *testing.M) {
+	if url := os.Getenv(ownerURL); url != "" {
+		if err := takeAndStay(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(1)
+	}
 	if url := os.Getenv(stormURL); url != "" {
 		sold, err := buyAll(url, Strategy(os.Args[1]), os.Args[2])
 		if err != nil {
@@ -71,7 +77,8 @@ func buyAll(url string, strategy Strategy, name string) (sold int64, err error) 
 }
 
 func TestTwoProcessesSellEachUnitOnce(t *testing.T) {
-	pairs := [][2]Strategy{{Conditional, Conditional}, {Pessimistic, Pessimistic}, {Optimistic, Optimistic}, {Pessimistic, Conditional}}
+	pairs := [][2]Strategy{{Conditional, Conditional}, {Pessimistic, Pessimistic}, {Optimistic, Optimistic}, {LockRow, LockRow},
+		{Pessimistic, Conditional}, {LockRow, Optimistic}}
 	onEveryDatabase(t, func(t *testing.T, url string) {
 		s := openAt(t, url, Options{})
 		for i, pair := range pairs {

@@ -20,6 +20,7 @@ type reads struct {
 		QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	}
 	dialect *dialect
+	counted *counters // nil = nobody counts
 }
 
 const (
@@ -208,10 +209,27 @@ func (w *where) page(q ledger.RecordQuery, seek bool) (order string) {
 	return order
 }
 
+// maxReads is how often a query is asked: after a server was started again, every
+// connection in the pool may be dead, and nobody knows before it is used.
+const maxReads = networkReaders + 1
+
 // list reads all rows of a query. Its LIMIT is what bounds it.
 func list[R any](ctx context.Context, r reads, scan func(scanner) (R, error), query string, args ...any) (out []R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	if r.counted != nil {
+		r.counted.queries.Add(1)
+	}
+	_, pooled := r.db.(*sql.DB) // a transaction is over when its connection is
+	for try := 1; ; try++ {
+		out, err = listOnce(ctx, r, scan, query, args)
+		if err == nil || !pooled || try == maxReads || ctx.Err() != nil || !r.dialect.again(err) {
+			return out, err
+		}
+	}
+}
+
+func listOnce[R any](ctx context.Context, r reads, scan func(scanner) (R, error), query string, args []any) (out []R, err error) {
 	rows, err := r.db.QueryContext(ctx, r.dialect.bind(query), args...)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"database/sql"
 	"errors"
+	"io/fs"
 	"regexp"
 	"strings"
 	"testing"
@@ -117,9 +118,17 @@ func TestTheSchemaRefusesWrongRows(t *testing.T) {
 				}
 			})
 		}
-		schema, err := migrations.ReadFile("migrations/" + s.Kind() + "/00001_ledger.sql")
-		if err != nil {
-			t.Fatal(err)
+		var schema []byte
+		files, err := fs.Glob(migrations, "migrations/"+s.Kind()+"/*.sql")
+		for _, name := range files {
+			text, err := migrations.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			schema = append(schema, text...)
+		}
+		if err != nil || len(files) < 2 {
+			t.Fatalf("got %q, %v, want all migrations", files, err)
 		}
 		rules := regexp.MustCompile(`CONSTRAINT (\w+)|(?:RAISE\(ABORT, |MESSAGE_TEXT = |holdfast_refuse\()'([^']+)'`)
 		for _, m := range rules.FindAllSubmatch(schema, -1) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -34,11 +35,27 @@ var sqlite = dialect{
 	updates: []int{1},
 	open:    openSQLite,
 	again:   sqliteAgain,
+	hint:    sqliteHint,
 }
 
 func sqliteAgain(err error) bool {
 	return errors.Is(err, sqlite3.BUSY) || errors.Is(err, sqlite3.LOCKED) ||
 		errors.Is(err, sqlite3.CONSTRAINT_UNIQUE) || errors.Is(err, sqlite3.CONSTRAINT_PRIMARYKEY)
+}
+
+func sqliteHint(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, sqlite3.READONLY), errors.Is(err, sqlite3.CANTOPEN):
+		return "this user needs to write the file and its folder"
+	case errors.Is(err, fs.ErrNotExist):
+		return "make the folder first"
+	case errors.Is(err, sqlite3.NOTADB):
+		return "the file is something else than a store"
+	case errors.Is(err, sqlite3.FULL), errors.Is(err, sqlite3.IOERR):
+		return "is the disk full?"
+	default:
+		return ""
+	}
 }
 
 // openSQLite opens sqlite:PATH or sqlite:PATH?synchronous=LEVEL.

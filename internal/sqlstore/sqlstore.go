@@ -64,6 +64,10 @@ type Store struct {
 	schema     int64
 	id         string
 	secret     []byte
+	counted    counters
+	owner      string        // of rows in locks; random
+	taken      atomic.Int64  // how often rows in locks were asked for
+	lease      time.Duration // of a row in locks
 
 	commit func(*sql.Tx) error // (*sql.Tx).Commit, save in tests
 }
@@ -81,7 +85,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	scheme, _, _ := strings.Cut(url, ":")
 	d := dialectOf(scheme)
 	if d == nil {
-		return nil, fmt.Errorf("sqlstore: no database is called %q", scheme)
+		return nil, fmt.Errorf("sqlstore: no database is called %q; it is sqlite:PATH, or a URL of mysql:// or postgres://", scheme)
 	}
 	strategy, ok := strategyOf(o.Strategy)
 	if !ok {
@@ -92,8 +96,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 		if err == nil {
 			return s, nil
 		}
-		if try == maxOpenTries || !(errors.Is(err, errMigrate) || d.again(err)) || pause(ctx, time.Duration(try)*openPause) != nil {
-			return nil, fmt.Errorf("sqlstore: open %s: %w", scheme, err)
+		again := errors.Is(err, errMigrate) || d.again(err)
+		if !again || d.hint(err) != "" || try == maxOpenTries || pause(ctx, time.Duration(try)*openPause) != nil {
+			return nil, fmt.Errorf("sqlstore: open %s: %w", scheme, advised(d, err))
 		}
 	}
 }
@@ -108,8 +113,11 @@ func connect(ctx context.Context, d *dialect, url string, strategy strategy, o O
 		strategy: strategy,
 		clock:    o.Clock,
 		conns:    c,
+		owner:    rand.Text(),
+		lease:    lockLease,
 		commit:   (*sql.Tx).Commit,
 	}
+	s.reads.counted = &s.counted
 	switch {
 	case s.clock != nil:
 	case d.now == "":
@@ -242,7 +250,7 @@ func (s *Store) Snapshot(ctx context.Context, f func(ledger.Reader) error) error
 		return fmt.Errorf("sqlstore: begin a snapshot: %w", err)
 	}
 	defer tx.Rollback() // nothing was written
-	m := moment{reads: reads{db: tx, dialect: s.dialect}}
+	m := moment{reads: reads{db: tx, dialect: s.dialect, counted: &s.counted}}
 	// The first read is what pins the moment.
 	head, err := m.Head(ctx)
 	if err != nil {

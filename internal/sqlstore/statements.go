@@ -13,6 +13,7 @@ import (
 // prepare while that connection is in use.
 type statements struct {
 	head, lockHead, setHead               *sql.Stmt
+	addLock, dropLock, dropLapsed         *sql.Stmt
 	lines, holds, records, balances       many
 	addLine, addEvent, addPosting         many
 	addHold, addRecord, addBalance        many
@@ -32,6 +33,10 @@ func prepareStatements(ctx context.Context, db *sql.DB, d *dialect, s strategy) 
 		head:     p.one(selectHead),
 		lockHead: p.one("SELECT seq, events, at, hash, " + now + " FROM head WHERE one = 1" + d.lock),
 		setHead:  p.one(updateOne(updateHead)),
+
+		addLock:    p.one("INSERT INTO locks (account, asset, owner, number, until_at) VALUES (?, ?, ?, ?, " + d.wallClock() + " + ?)"),
+		dropLock:   p.one("DELETE FROM locks WHERE account = ? AND asset = ? AND owner = ? AND number = ?"),
+		dropLapsed: p.one("DELETE FROM locks WHERE account = ? AND asset = ? AND until_at <= " + d.wallClock()),
 
 		lines:    p.many(selectLines+" WHERE id IN (", "?", ")"),
 		holds:    p.many(selectHolds+" WHERE id IN (", "?", ") ORDER BY id"),

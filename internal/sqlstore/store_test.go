@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
-var everyStrategy = []Strategy{Conditional, Pessimistic, Optimistic}
+var everyStrategy = []Strategy{Conditional, Pessimistic, Optimistic, LockRow}
 
 // testTime is what the clock of a test store says.
 var testTime = time.UnixMilli(1_800_000_000_000)

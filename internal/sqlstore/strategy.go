@@ -2,8 +2,8 @@ package sqlstore
 
 import "github.com/holdfast-pay/holdfast/ledger"
 
-// Strategy is how a balance is guarded between reading and writing it. All
-// three end in the same entries; they differ in who waits and who tries again.
+// Strategy is how a balance is guarded between reading and writing it. All of
+// them end in the same entries; they differ in who waits and who tries again.
 // Where there are several writers, Pessimistic takes the head of the journal
 // before it reads; the others read first and take it last. A batch that meets a
 // conflict is decided again with the head first, so it meets only one.
@@ -19,13 +19,19 @@ const (
 	// read. One conflict sends the whole batch back to the start: the worst
 	// strategy for a hot balance.
 	Optimistic Strategy = "optimistic"
+	// LockRow has a mutex for each balance: a row with a unique key, inserted and
+	// committed before the balance is read, deleted when it has been written. It
+	// costs a second commit and waits by asking again and again; it guards what is
+	// written as Conditional does, so that it is right even when its lease was not.
+	LockRow Strategy = "lockrow"
 )
 
-// strategy is what a Strategy does: whether balances are read under a lock,
-// and the statement that writes one change. That it changes no row means that
+// strategy is what a Strategy does: whether balances are read under a lock, or
+// under rows of the table locks, and the statement that writes one change. That it changes no row means that
 // the row is not as it was read: everything is decided again.
 type strategy struct {
 	lock   bool
+	rows   bool
 	update string
 	args   func(to []any, c ledger.BalanceChange) []any
 }
@@ -63,6 +69,10 @@ func strategyOf(s Strategy) (strategy, bool) {
 					string(c.After.Account), string(c.After.Asset), c.Before.Version)
 			},
 		}, true
+	case LockRow:
+		guarded, ok := strategyOf(Conditional)
+		guarded.rows = true
+		return guarded, ok
 	default:
 		return strategy{}, false
 	}
