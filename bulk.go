@@ -43,6 +43,9 @@ func (h *Holdfast) PlaceMany(ctx context.Context, key Key, in []OrderInput, toge
 	if err != nil {
 		return Answer[[]BulkOrder]{}, err
 	}
+	for _, o := range out {
+		h.count(false, o.err())
+	}
 	return settle(ctx, h, key, out)
 }
 
@@ -118,9 +121,7 @@ func (h *Holdfast) placeTogether(ctx context.Context, key Key, in []OrderInput) 
 	}
 	res, left, err := h.applyGranted(ctx, e, grants)
 	if err == nil && res.Code == ledger.Insufficient {
-		if n, serr := h.work.sweepSoon(ctx); serr == nil && n > 0 {
-			res, left, err = h.applyGranted(ctx, e, left)
-		}
+		res, left, err = h.insist(ctx, e, left, res)
 	}
 	if err == nil {
 		err = notPlaced(lines, res, left)
@@ -164,6 +165,14 @@ func (b *BulkOrder) refuse(err error) error {
 	}
 	b.Code, b.Detail, b.SKU, b.Available = r.Code, r.Detail, r.SKU, r.Available
 	return nil
+}
+
+// err is why it was not placed; nil = it was.
+func (b BulkOrder) err() error {
+	if b.Order != nil {
+		return nil
+	}
+	return &Rejection{Code: b.Code}
 }
 
 // part is the key of one of many. No client can send it.

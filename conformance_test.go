@@ -34,13 +34,16 @@ func stores(t *testing.T) map[string]opener {
 		"SQLiteConditional": sqlite(file, sqlstore.Conditional),
 		"SQLitePessimistic": sqlite(file, sqlstore.Pessimistic),
 		"SQLiteOptimistic":  sqlite(file, sqlstore.Optimistic),
+		"SQLiteLockRow":     sqlite(file, sqlstore.LockRow),
 
 		"MySQLConditional":    server(sqlstoretest.MySQL, sqlstore.Conditional),
 		"MySQLPessimistic":    server(sqlstoretest.MySQL, sqlstore.Pessimistic),
 		"MySQLOptimistic":     server(sqlstoretest.MySQL, sqlstore.Optimistic),
+		"MySQLLockRow":        server(sqlstoretest.MySQL, sqlstore.LockRow),
 		"PostgresConditional": server(sqlstoretest.Postgres, sqlstore.Conditional),
 		"PostgresPessimistic": server(sqlstoretest.Postgres, sqlstore.Pessimistic),
 		"PostgresOptimistic":  server(sqlstoretest.Postgres, sqlstore.Optimistic),
+		"PostgresLockRow":     server(sqlstoretest.Postgres, sqlstore.LockRow),
 	}
 	if testing.Short() {
 		maps.DeleteFunc(all, func(name string, _ opener) bool {
@@ -64,15 +67,19 @@ var pipelines = map[string]func(t *testing.T, store ledger.Store) ledger.Applier
 var full = flag.Bool("full", false, "try every store behind every pipeline; takes many minutes")
 
 // tried says which combinations a run tries: without -full, a server's stores
-// with the other strategies are tried directly, since what is around a store does
-// not know its strategy, and the default one behind what is used most. With
-// -short, SQL stores are only tried behind a Batch.
+// with the other strategies, and all with LockRow, are tried directly, since what
+// is around a store does not know its strategy, and the default one behind what is
+// used most. With -short, SQL stores are only tried behind a Batch.
 func tried(store, pipe string) bool {
 	onServer := strings.HasPrefix(store, "MySQL") || strings.HasPrefix(store, "Postgres")
 	switch {
 	case testing.Short():
 		return pipe == "Batch" || store == "Memory"
-	case *full || !onServer:
+	case *full:
+		return true
+	case strings.HasSuffix(store, "LockRow"):
+		return pipe == "Direct"
+	case !onServer:
 		return true
 	case strings.HasSuffix(store, "Conditional"):
 		return pipe == "Direct" || pipe == "GateBatch"
@@ -205,7 +212,7 @@ func batch(t *testing.T, inner ledger.Applier) ledger.Applier {
 }
 
 func queue(t *testing.T, inner ledger.Applier) ledger.Applier {
-	q := pipeline.NewQueue(inner, pipeline.NewRing(pipeline.RingOptions{}), pipeline.QueueOptions{})
+	q := pipeline.NewQueue(inner, pipeline.NewRing(pipeline.LogOptions{}), pipeline.QueueOptions{})
 	t.Cleanup(func() {
 		if err := q.Close(context.Background()); err != nil {
 			t.Errorf("close: %v", err)

@@ -28,11 +28,18 @@ type Holdfast struct {
 	applier ledger.Applier
 	stages  []stage         // around the store, from the inside out
 	batch   *pipeline.Batch // the one of them that commits; nil = none
-	items   cache[Item]
-	sales   cache[flow.Calendar] // by SKU
-	auth    cache[APIKey]
-	bell    *bell
-	work    *background
+	queue   *pipeline.Queue // the one in which orders wait; nil = none
+	gate    *pipeline.Gate  // the one that knows what is sold out; nil = none
+	shared  *shared         // what the stages keep in Redis; nil = nothing
+	tickets tickets
+	told    refusals
+
+	outcomes outcomes
+	items    cache[Item]
+	sales    cache[flow.Calendar] // by SKU
+	auth     cache[APIKey]
+	bell     *bell
+	work     *background
 }
 
 // Open opens the store at url, e.g. "sqlite:shop.db", brings its schema up to
@@ -55,6 +62,9 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		sales: cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
 		auth:  cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
 	}
+	if h.shared, err = share(ctx, o.Redis, store.ID()); err != nil {
+		return nil, errors.Join(fmt.Errorf("holdfast: open: %w", err), store.Close())
+	}
 	h.compose(presets[o.Preset])
 	h.work = newBackground(h)
 	h.work.start()
@@ -75,26 +85,30 @@ func (h *Holdfast) compose(p preset) {
 		put(h.batch)
 	}
 	if p.queue {
-		put(pipeline.NewQueue(h.applier, pipeline.NewRing(pipeline.RingOptions{}), pipeline.QueueOptions{}))
+		h.queue = pipeline.NewQueue(h.applier, h.shared.log(), pipeline.QueueOptions{Shared: h.shared != nil})
+		put(h.queue)
 	}
 	if p.gate {
-		// The gate need not remember long to know a repeat: Place looks up the key of
-		// every order that is refused.
-		counter := pipeline.NewLocalCounter(pipeline.CounterOptions{Recall: time.Millisecond})
-		put(pipeline.NewGate(h.applier, h.store, counter, pipeline.GateOptions{Accounts: []ledger.Account{flow.Stock}}))
+		// The gate may refuse before it remembers long enough to know every repeat:
+		// placeDraft looks those up that it might not know.
+		counter := h.shared.counter(pipeline.CounterOptions{Recall: time.Millisecond})
+		h.gate = pipeline.NewGate(h.applier, h.store, counter, pipeline.GateOptions{Accounts: []ledger.Account{flow.Stock}})
+		put(h.gate)
 	}
 }
 
 // Close ends the background work, finishes what was accepted and closes the
 // store, in this order: nothing new is started, gateway calls under way may
-// answer, waiting entries are committed, and only then the store goes away.
-// ctx bounds the wait, not the safety: tasks are stored, so any moment is a
-// good one to stop.
+// answer, waiting entries are committed (what waits in Redis is left to other
+// processes, or to the next), and only then Redis and the store go away.
+// ctx bounds the wait, not the safety: tasks are stored, so any moment is a good
+// one to stop.
 func (h *Holdfast) Close(ctx context.Context) error {
 	err := h.work.stop(ctx)
 	for _, s := range slices.Backward(h.stages) {
 		err = errors.Join(err, s.Close(ctx))
 	}
+	h.shared.close()
 	return errors.Join(err, h.store.Close())
 }
 
@@ -136,15 +150,34 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 
 // Stats counts since Open.
 type Stats struct {
-	Batches int64 // of group commit; 0 when the preset has none
-	Entries int64 // in those batches
+	Batches int64   // of group commit; 0 when the preset has none
+	Entries int64   // in those batches
+	Sizes   []int64 // of those batches: index i counts those of 2^(i-1) to 2^i - 1 entries; nil = the preset has none
+
+	Decisions    int64 // that the store was asked for: of a batch, or of one entry
+	Transactions int64 // that the store has begun for them: more when it had to decide anew
+	Queries      int64 // that the store was asked besides
+
+	Orders map[string]int64     // by what became of them: "held", "replayed", "unknown", or the code of a Rejection
+	Queue  *pipeline.QueueStats // nil = the preset has none
+	Gate   *pipeline.GateStats  // nil = the preset has none
 }
 
 // Stats reads the counters.
 func (h *Holdfast) Stats() Stats {
-	var s Stats
+	stored := h.store.Stats()
+	s := Stats{Decisions: stored.Batches, Transactions: stored.Transactions, Queries: stored.Queries, Orders: h.outcomes.counts()}
+	if h.queue != nil {
+		queue := h.queue.Stats()
+		s.Queue = &queue
+	}
+	if h.gate != nil {
+		gate := h.gate.Stats()
+		s.Gate = &gate
+	}
 	if h.batch != nil {
 		s.Batches, s.Entries = h.batch.Stats()
+		s.Sizes = h.batch.Sizes()
 	}
 	return s
 }

@@ -18,20 +18,27 @@ const module = "github.com/holdfast-pay/holdfast"
 // mayImport says which of our packages each package may import. A package that
 // is not listed may not exist. "*" = any.
 var mayImport = map[string][]string{
-	"ledger":                         {},
-	"ledger/ledgertest":              {"ledger"},
-	"gateway":                        {},
-	"gateway/gatewaytest":            {"gateway"},
-	"gateway/stripe":                 {"gateway"},
-	"gateway/stripe/stripesim":       {},
-	"internal/flow":                  {"ledger"},
-	"internal/sqlstore":              {"ledger"},
-	"internal/sqlstore/sqlstoretest": {},
-	"internal/pipeline":              {"ledger"},
-	"internal/redispipe":             {"ledger", "internal/pipeline"},
-	".":                              {"ledger", "gateway", "internal/flow", "internal/sqlstore", "internal/pipeline"},
-	"httpapi":                        {".", "ledger", "gateway"},
-	"cmd/holdfast":                   {"*"},
+	"ledger":                           {},
+	"ledger/ledgertest":                {"ledger"},
+	"gateway":                          {},
+	"gateway/gatewaytest":              {"gateway"},
+	"gateway/dial":                     {},
+	"gateway/stripe":                   {"gateway"},
+	"gateway/stripe/stripesim":         {"gateway/dial"},
+	"gateway/alipay":                   {"gateway"},
+	"gateway/alipay/alipaysim":         {"gateway/dial"},
+	"gateway/wechatpay":                {"gateway"},
+	"gateway/wechatpay/wechatpaysim":   {"gateway/dial"},
+	"internal/flow":                    {"ledger"},
+	"internal/sqlstore":                {"ledger"},
+	"internal/sqlstore/sqlstoretest":   {},
+	"internal/pipeline":                {"ledger"},
+	"internal/pipeline/pipelinetest":   {"ledger", "internal/pipeline"},
+	"internal/redispipe/redispipetest": {},
+	"internal/redispipe":               {"ledger", "internal/pipeline"},
+	".":                                {"ledger", "gateway", "internal/flow", "internal/sqlstore", "internal/pipeline", "internal/redispipe"},
+	"httpapi":                          {".", "ledger", "gateway"},
+	"cmd/holdfast":                     {"*"},
 }
 
 // pure packages do no I/O and know no clock and no randomness.
@@ -42,7 +49,7 @@ var pure = map[string][]string{
 
 // mayStart says which packages may start goroutines. Simulators are servers of
 // their own; cmd starts the servers; suites are storms.
-var mayStart = []string{".", "internal/pipeline", "gateway/stripe/stripesim", "cmd/holdfast", "ledger/ledgertest", "gateway/gatewaytest"}
+var mayStart = []string{".", "internal/pipeline", "internal/pipeline/pipelinetest", "gateway/stripe/stripesim", "gateway/alipay/alipaysim", "gateway/wechatpay/wechatpaysim", "cmd/holdfast", "ledger/ledgertest", "gateway/gatewaytest"}
 
 type source struct {
 	dir  string // relative to the module

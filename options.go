@@ -14,12 +14,17 @@ type Options struct {
 	// Gateways take the money, by the name that requests and webhooks use.
 	Gateways map[string]gateway.Gateway
 	// Preset is how entries reach the store: "batched" (the default) commits
-	// everything that waits in one transaction; "conditional", "optimistic" and
-	// "pessimistic" give each entry its own and differ in how they lock; "gated"
-	// counts in front of conditional what may still be taken, so that what is sold
-	// out never reaches the store; "queued" puts a first-come-first-served queue
+	// everything that waits in one transaction; "conditional", "optimistic",
+	// "pessimistic" and "lockrow" give each entry its own and differ in how they
+	// lock; "gated" counts in front of conditional what may still be taken, so that
+	// what is sold out never reaches the store; "queued" puts a first-come-first-served queue
 	// between such a gate and group commit.
 	Preset string
+	// Redis lets many processes on one store share the counter of "gated" and the
+	// queue of "queued": redis://USER:PASSWORD@HOST:PORT, or any node of a Redis
+	// Cluster. It holds no truth: what is lost there costs speed only. "" = each
+	// process has its own. The other presets have nothing to keep there.
+	Redis string
 	// HoldFor is how long an order holds its stock before it is paid, unless the
 	// item or the order says otherwise. 0 = 15 minutes.
 	HoldFor time.Duration
@@ -61,6 +66,7 @@ var presets = map[string]preset{
 	"conditional": {strategy: sqlstore.Conditional},
 	"optimistic":  {strategy: sqlstore.Optimistic},
 	"pessimistic": {strategy: sqlstore.Pessimistic},
+	"lockrow":     {strategy: sqlstore.LockRow},
 	"gated":       {strategy: sqlstore.Conditional, gate: true},
 	"queued":      {strategy: sqlstore.Conditional, batch: true, queue: true, gate: true},
 }
@@ -77,6 +83,9 @@ func (o Options) complete() (Options, error) {
 	}
 	if _, ok := presets[o.Preset]; !ok {
 		return o, fmt.Errorf("holdfast: unknown preset %q", o.Preset)
+	}
+	if o.Redis != "" && !presets[o.Preset].gate {
+		return o, fmt.Errorf("holdfast: preset %q keeps nothing in Redis; gated and queued do", o.Preset)
 	}
 	for _, d := range []struct {
 		name  string

@@ -30,24 +30,29 @@ type LineInput struct {
 const kindReference = "reference" // of the record that makes Order.Reference unique
 
 // Place holds the stock of a new order, all of it or none.
+//
+// A repeat, under the same key, gets the order. In a rush for what is sold out, in
+// which orders are refused faster than every 100 ms, that is certain for a minute;
+// a later repeat may be told CodeSoldOut then, and Ticket still finds the order.
 func (h *Holdfast) Place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
 	a, err := h.place(ctx, key, in)
-	var r *Rejection
-	if errors.As(err, &r) && r.Code != CodeKeyReused {
-		// What is refused now may have been accepted before, under this key.
-		if old, ok, err := replayed[Order](ctx, h, key); ok || err != nil {
-			return old, err
-		}
-	}
+	h.count(a.Replayed, err)
 	return a, err
 }
 
 func (h *Holdfast) place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
 	d, err := h.draft(ctx, key, in)
-	if err != nil {
-		return Answer[Order]{}, err
+	if err == nil {
+		return h.placeDraft(ctx, d)
 	}
-	return h.placeDraft(ctx, d)
+	var r *Rejection
+	if errors.As(err, &r) {
+		// What can't be asked for now may have been accepted before, under this key.
+		if old, ok, err := replayed[Order](ctx, h, key); ok || err != nil {
+			return old, err
+		}
+	}
+	return Answer[Order]{}, err
 }
 
 // draft is an order that is ready to be placed, and the entry that does so.
@@ -80,10 +85,7 @@ func (h *Holdfast) draft(ctx context.Context, key Key, in OrderInput) (draft, er
 func (h *Holdfast) placeDraft(ctx context.Context, d draft) (Answer[Order], error) {
 	res, grants, err := h.applyGranted(ctx, d.entry, d.grants)
 	if err == nil && res.Code == ledger.Insufficient {
-		// What is overdue may be taken before the sweeper comes to it.
-		if n, serr := h.work.sweepSoon(ctx); serr == nil && n > 0 {
-			res, grants, err = h.applyGranted(ctx, d.entry, grants)
-		}
+		res, grants, err = h.insist(ctx, d.entry, grants, res)
 	}
 	if err != nil {
 		return Answer[Order]{}, err

@@ -140,22 +140,29 @@ func replayed[T any](ctx context.Context, h *Holdfast, key Key) (Answer[T], bool
 	if key.Value == "" {
 		return a, false, nil
 	}
-	lines, err := h.store.Lines(ctx, ledger.LineQuery{ID: key.entry()})
-	if err != nil {
-		return a, false, fmt.Errorf("holdfast: look up key: %w", err)
-	}
-	if len(lines) == 0 {
-		return a, false, nil
-	}
-	if lines[0].Fingerprint != sha256.Sum256(key.Print) {
-		return a, false, reject(CodeKeyReused, "the idempotency key belongs to another request")
-	}
-	_, res, err := lines[0].Open()
-	if err != nil {
+	res, ok, err := h.decided(ctx, key.entry(), key.Print)
+	if !ok || err != nil {
 		return a, false, err
 	}
 	a, err = answer[T](res.Reply, true)
 	return a, err == nil, err
+}
+
+// decided finds what an entry has come to, if it is in the journal.
+func (h *Holdfast) decided(ctx context.Context, id string, print []byte) (ledger.Result, bool, error) {
+	lines, err := h.store.Lines(ctx, ledger.LineQuery{ID: id})
+	if err != nil {
+		return ledger.Result{}, false, fmt.Errorf("holdfast: look up %s: %w", id, err)
+	}
+	if len(lines) == 0 {
+		return ledger.Result{}, false, nil
+	}
+	if lines[0].Fingerprint != sha256.Sum256(print) {
+		return ledger.Result{}, false, reject(CodeKeyReused, "the idempotency key belongs to another request")
+	}
+	_, res, err := lines[0].Open()
+	res.Replayed = true
+	return res, err == nil, err
 }
 
 // settle fixes what is answered to key from now on, for answers that are only

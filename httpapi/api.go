@@ -40,6 +40,8 @@ type Options struct {
 	// ReturnURLs are the origins that buyers may be sent back to, such as
 	// "https://shop.example". nil = https anywhere and http on loopback.
 	ReturnURLs []string
+	// Metrics is served at /metrics to API keys. nil = there is no such page.
+	Metrics http.Handler
 	// Logger receives what an operator may have to act on. Bodies and
 	// credentials are never logged. nil = discarded.
 	Logger *slog.Logger
@@ -79,10 +81,12 @@ func New(core *holdfast.Holdfast, o Options) *API {
 	a.items()
 	a.sales()
 	a.orders()
+	a.tickets()
 	a.payments()
 	a.events()
 	a.webhooks()
 	a.admin()
+	a.metrics(o.Metrics)
 	a.pages()
 	return a
 }

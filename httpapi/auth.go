@@ -40,7 +40,7 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 		return caller{}, nil
 	}
 	secrets := r.Header["Client-Secret"]
-	if len(secrets) == 1 && rt.order != nil && r.Header["Authorization"] == nil {
+	if len(secrets) == 1 && (rt.order != nil || rt.ticket) && r.Header["Authorization"] == nil {
 		return a.identifyBuyer(ctx, r, rt, secrets[0])
 	}
 	if a.open {
@@ -60,6 +60,13 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 }
 
 func (a *API) identifyBuyer(ctx context.Context, r *http.Request, rt *route, secret string) (caller, error) {
+	if rt.ticket {
+		ticket := r.PathValue("ticket")
+		if !a.core.CheckTicketSecret(ticket, secret) {
+			return caller{}, a.failed(r, ticket, errNotFound)
+		}
+		return caller{id: "ticket:" + ticket, buyer: true}, nil
+	}
 	order, err := rt.order(ctx, a.core, r.PathValue("id"))
 	if err != nil && !isNotFound(err) {
 		return caller{}, err

@@ -32,7 +32,7 @@ func document(version string) *huma.OpenAPI {
 			Schemas: schemas,
 			SecuritySchemes: map[string]*huma.SecurityScheme{
 				"key":   {Type: "http", Scheme: "bearer", Description: "An API key, hf_..."},
-				"buyer": {Type: "apiKey", In: "header", Name: "Client-Secret", Description: "The client_secret of one order, for the buyer's page"},
+				"buyer": {Type: "apiKey", In: "header", Name: "Client-Secret", Description: "The client_secret of one order or ticket, for the buyer's page"},
 			},
 		},
 	}
@@ -73,6 +73,9 @@ func (a *API) describe(rt *route, in, out reflect.Type) {
 		answer.Content = a.content("application/json", out)
 	}
 	op.Responses[strconv.Itoa(rt.status)] = answer
+	for status, like := range rt.other {
+		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: a.content("application/json", reflect.TypeOf(like))}
+	}
 	for _, status := range rt.also {
 		op.Responses[strconv.Itoa(status)] = &huma.Response{Description: http.StatusText(status), Content: answer.Content}
 	}
@@ -107,9 +110,13 @@ func (a *API) operation(rt *route) *huma.Operation {
 		},
 	}
 	for _, name := range rt.ids {
+		form := "^[A-Za-z0-9_-]{1,64}$"
+		if name == "ticket" {
+			form = `^[A-Za-z0-9_-]{1,64}\.[A-Za-z0-9_-]{16,128}$`
+		}
 		op.Parameters = append(op.Parameters, &huma.Param{
 			Name: name, In: "path", Required: true,
-			Schema: &huma.Schema{Type: huma.TypeString, Pattern: "^[A-Za-z0-9_-]{1,64}$"},
+			Schema: &huma.Schema{Type: huma.TypeString, Pattern: form},
 		})
 	}
 	op.Parameters = append(op.Parameters, rt.query...)
@@ -123,7 +130,7 @@ func (a *API) operation(rt *route) *huma.Operation {
 	if rt.scope != "" {
 		op.Security = append(op.Security, map[string][]string{"key": {rt.scope}})
 	}
-	if rt.order != nil {
+	if rt.order != nil || rt.ticket {
 		op.Security = append(op.Security, map[string][]string{"buyer": {}})
 	}
 	return op

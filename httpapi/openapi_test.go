@@ -77,6 +77,7 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 		"POST /v1/orders/{id}/refunds", "GET /v1/refunds/{id}", "POST /v1/orders/{id}/fulfil", "GET /v1/orders/{id}/events",
 		"GET /v1/events", "POST /webhooks/{gateway}", "POST /v1/verify", "GET /healthz", "GET /readyz",
 		"POST /v1/sales", "GET /v1/sales", "GET /v1/sales/{id}",
+		"GET /v1/tickets/{ticket}", "GET /metrics",
 		"POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/{id}",
 	} {
 		method, path, _ := strings.Cut(route, " ")

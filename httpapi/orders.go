@@ -50,7 +50,12 @@ type placed struct {
 func (a *API) orders() {
 	handle(a, route{
 		method: http.MethodPost, path: "/v1/orders", name: "placeOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
-		summary: "Place an order", about: "Holds the stock of every line, or of none.", status: http.StatusCreated,
+		summary: "Place an order",
+		about: "Holds the stock of every line, or of none. With the preset queued there is a line: the answer is waited for, 5 seconds unless Prefer says otherwise, " +
+			"and after that it is 202 with a ticket; the order is placed though nobody waits. The other presets always decide. " +
+			"409 sold_out: nothing was done, and may work later. 429 customer_limit: the customer has had what the sale allows. " +
+			"503 overloaded: the line is full and nothing was done; come back after Retry-After.",
+		status: http.StatusCreated, other: map[int]any{http.StatusAccepted: waiting{}}, header: []*huma.Param{preferHeader()},
 	}, placeOrder)
 	handle(a, route{
 		method: http.MethodPost, path: "/v1/orders/bulk", name: "placeOrders", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
@@ -134,11 +139,17 @@ func placeOrder(ctx context.Context, c *call, b *orderBody) (placed, error) {
 	if err != nil {
 		return placed{}, err
 	}
-	o, err := c.api.core.Place(ctx, c.key, in)
+	t, err := c.api.core.PlaceQueued(ctx, c.key, in, c.patience(defaultWait))
 	if err != nil {
 		return placed{}, err
 	}
-	return c.api.placed(answered(c, o)), nil
+	if t.State == holdfast.TicketWaiting {
+		c.status, c.other = http.StatusAccepted, c.api.waiting(t)
+		c.w.Header().Set("Location", "/v1/tickets/"+t.ID)
+		return placed{}, nil
+	}
+	c.replayed = t.Replayed
+	return c.api.placed(*t.Order), nil
 }
 
 // placed adds what follows from the stored order, so that a replay is the same to the byte.

@@ -186,9 +186,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	case errors.As(err, &rj):
 		p.Code, p.Detail, p.SKU, p.OpensAt = rj.Code, rj.Detail, rj.SKU, rj.OpensAt
-		if rj.Code == holdfast.CodeSoldOut || rj.Code == holdfast.CodeCustomerLimit {
-			p.Available = &rj.Available
-		}
+		p.Available = available(rj)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		p.Code, p.Detail = codeOutcomeUnknown, "took too long; ask again with the same Idempotency-Key"
 	default:

@@ -29,12 +29,14 @@ type route struct {
 	// order finds the order behind the path's {id}, whose secret a buyer's page
 	// may use instead of an API key. nil = not for buyers.
 	order  func(ctx context.Context, core *holdfast.Holdfast, id string) (string, error)
+	ticket bool          // the path's {ticket} has a secret too
 	keyed  bool          // needs an Idempotency-Key
 	query  []*huma.Param // everything else in the query is refused
 	header []*huma.Param
-	status int      // of success; 0 = 200
-	also   []int    // other statuses of success
-	ids    []string // the names in the path
+	status int         // of success; 0 = 200
+	also   []int       // other statuses of success
+	other  map[int]any // other statuses of success with another answer: one like it
+	ids    []string    // the names in the path
 }
 
 // call is one request on its way through a handler.
@@ -46,6 +48,7 @@ type call struct {
 	key      holdfast.Key // of a keyed route
 	query    url.Values
 	status   int  // of the answer
+	other    any  // the answer, if it is not what the handler returns; nil = it is
 	replayed bool // the answer was given before
 }
 
@@ -90,6 +93,10 @@ func handle[In, Out any, P input[In]](a *API, rt route, f func(ctx context.Conte
 			w.WriteHeader(c.status)
 			return
 		}
+		if c.other != nil {
+			c.answer(c.other)
+			return
+		}
 		c.answer(out)
 	})
 }
@@ -108,7 +115,11 @@ func (rt *route) prepare() {
 // admit checks everything but the body.
 func (c *call) admit(ctx context.Context, rt *route) (err error) {
 	for _, name := range rt.ids {
-		if !word(c.r.PathValue(name), 1, MaxID) {
+		value := c.r.PathValue(name)
+		if name == "ticket" && !ticketForm(value) {
+			return refuse(holdfast.CodeInvalidID, "a ticket is an API key's id, a dot, and an Idempotency-Key")
+		}
+		if name != "ticket" && !word(value, 1, MaxID) {
 			return refuse(holdfast.CodeInvalidID, name+" is 1 to 64 letters, digits, - and _")
 		}
 	}

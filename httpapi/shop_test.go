@@ -31,6 +31,7 @@ type shop struct {
 	url     string
 	addr    string
 	key     string // admin
+	file    string // the store
 }
 
 const openingStock = 100
@@ -45,8 +46,8 @@ func openShop(t *testing.T, o httpapi.Options) *shop {
 
 func openShopWith(t *testing.T, o httpapi.Options, h holdfast.Options) *shop {
 	t.Helper()
-	s := &shop{t: t, log: &lockedBuffer{}}
-	core, err := holdfast.Open(t.Context(), "sqlite:"+t.TempDir()+"/shop.db", h)
+	s := &shop{t: t, log: &lockedBuffer{}, file: t.TempDir() + "/shop.db"}
+	core, err := holdfast.Open(t.Context(), "sqlite:"+s.file, h)
 	if err != nil {
 		t.Fatal(err)
 	}

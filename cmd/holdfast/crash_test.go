@@ -58,11 +58,7 @@ func TestAKilledServerLosesNothing(t *testing.T) {
 	defer sending.Wait()
 	defer stop()
 
-	env := []string{
-		"HOLDFAST_STRIPE_SECRET_KEY=" + stripesim.DefaultSecretKey,
-		"HOLDFAST_STRIPE_WEBHOOK_SECRETS=" + stripesim.DefaultWebhookSecret,
-		"HOLDFAST_STRIPE_BASE_URL=" + gate.URL,
-	}
+	env := gatewayEnv(gate.URL)
 	args := []string{"--db", url, "--addr", addr, "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms"}
 	var all []*shopper
 	p := start(t, env, args...)
@@ -138,6 +134,13 @@ func crowd(luck *rand.Rand, url, key string, round int, sim *stripesim.Sim) []*s
 
 // shopUntilKilled lets everybody shop and kills the server after so many answers.
 func shopUntilKilled(ctx context.Context, p *process, shoppers []*shopper, answers int64) {
+	shopUntil(ctx, shoppers, answers, func() { _ = p.cmd.Process.Kill() }) // kill -9
+	p.ended()
+}
+
+// shopUntil lets everybody shop, lets something happen after so many answers
+// while they go on, and then sends everybody home.
+func shopUntil(ctx context.Context, shoppers []*shopper, answers int64, happen func()) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	answered := make(chan struct{})
@@ -148,10 +151,18 @@ func shopUntilKilled(ctx context.Context, p *process, shoppers []*shopper, answe
 	for range answers {
 		<-answered
 	}
-	_ = p.cmd.Process.Kill() // kill -9
+	shopping.Go(func() {
+		for {
+			select {
+			case <-answered:
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	happen()
 	stop()
 	shopping.Wait()
-	p.ended()
 }
 
 // awaitRest waits until no order waits for anything.

@@ -30,6 +30,7 @@ type demo struct {
 	seed          uint64
 	faults        string
 	db, addr      string
+	redis         string
 	once          bool
 }
 
@@ -53,6 +54,7 @@ unless --once is given.`,
 	f.Uint64Var(&d.seed, "seed", 0, "what every random choice is made from; 0 = another one each time")
 	f.StringVar(&d.faults, "faults", "on", "on or off")
 	f.StringVar(&d.db, "db", "", "an empty `store` to use and to keep; none = a temporary one")
+	f.StringVar(&d.redis, "redis", "", "let buyers queue in this Redis, redis://HOST:PORT; none = they don't queue")
 	f.StringVar(&d.addr, "addr", "127.0.0.1:0", "the loopback `address` of the API; port 0 = a free one")
 	f.BoolVar(&d.once, "once", false, "end after the audit; exit status 1 if a promise was broken")
 	c.RunE = func(c *cobra.Command, _ []string) error {

@@ -26,7 +26,8 @@ func (h *host) doctorCommand() *cobra.Command {
 			"The exit status is 1 when something is wrong.",
 		Args: cobra.NoArgs,
 	}
-	store := c.Flags().String("store", h.or("HOLDFAST_DB", defaultStore), "the `store`: sqlite:PATH, mysql://... or postgres://...; HOLDFAST_DB")
+	store := c.Flags().String("store", defaultStore, "the `store`: sqlite:PATH, mysql://... or postgres://...; HOLDFAST_DB")
+	*store = h.or("HOLDFAST_DB", defaultStore)
 	redis := c.Flags().String("redis", "", "a Redis as well, redis://HOST:PORT")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		d, err := diagnose(c.Context(), *store, *redis)

@@ -5,113 +5,149 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/holdfast-pay/holdfast"
-	"github.com/holdfast-pay/holdfast/internal/flow"
-	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // benchStock is the stock of each SKU of the first phase: more pieces than can
 // be asked for.
 const benchStock = 1 << 40
 
-// maxBenchErrors is after how many requests without an answer a client gives up.
-const maxBenchErrors = 10
+// maxEmpty is how many SKUs are sold out in the second phase, at most.
+const maxEmpty = 1000
 
-// load is what the clients of one phase saw.
-type load struct {
-	accepted   map[string]int64 // pieces, by SKU
-	refused    int64
-	turnedAway int64
-	unanswered int64
-	times      []time.Duration // of the accepted
-	elapsed    time.Duration
+// seller is what the clients of a bench buy from.
+type seller interface {
+	// placers are the ways of so many clients to place orders; end what they need
+	// with stop.
+	placers(ctx context.Context, b *benching, clients int) (all []placer, stop func(), err error)
+	// levels say what became of the pieces of the SKUs of this run, from the books.
+	levels(ctx context.Context) (map[string]level, error)
+	// counts since it was opened; all 0 where there are none.
+	counts() counts
+	// verify proves the books, if it has any.
+	verify(ctx context.Context, h *host) error
+	close(ctx context.Context) error
+	// server is the product and version of the database.
+	server() string
 }
 
-// contender is one preset while it is measured.
+// level is what became of the pieces of a SKU.
+type level struct{ received, held, available int64 }
+
+// counts are of a seller's transactions.
+type counts struct{ batches, entries, decisions, transactions int64 }
+
+func (c *counts) add(after, before counts) {
+	c.batches += after.batches - before.batches
+	c.entries += after.entries - before.entries
+	c.decisions += after.decisions - before.decisions
+	c.transactions += after.transactions - before.transactions
+}
+
+// contender is one combination while it is measured.
 type contender struct {
+	heat
 	figures
-	core        *holdfast.Holdfast
-	place       placer
-	stop        func()   // ends what place needs
+	from        seller
+	askers      []placer
+	stop        func()   // ends what askers need
 	full, empty []string // SKUs with stock enough, and with none
+	placed      load     // before measuring
 	held, none  load     // of all turns
-	batches     holdfast.Stats
+	counted     counts   // in the first phase
+	cpu         time.Duration
 }
 
-func (b *benching) enter(ctx context.Context, preset, store string) (*contender, error) {
-	c := &contender{figures: figures{Preset: preset, Store: store, Clients: b.clients, SKUs: b.skus, HTTP: b.http}, stop: func() {}}
-	if b.skus > 1 {
+func (b *benching) enter(ctx context.Context, t heat) (*contender, error) {
+	c := &contender{heat: t, stop: func() {}, figures: figures{Preset: t.preset, Store: redacted(t.store), Clients: t.clients,
+		SKUs: t.skus, Seed: t.seed, Pool: t.pool, Redis: t.redis != "", HTTP: b.http, Rate: b.rate}}
+	if t.skus > 1 {
 		c.Spread = b.spread
 	}
-	var err error
-	if c.core, err = holdfast.Open(ctx, store, holdfast.Options{Preset: preset}); err != nil {
-		return nil, err
+	if b.bulk > 1 {
+		c.Bulk = b.bulk
 	}
 	run := "bench-" + strings.ToLower(rand.Text()[:8]) // a store may see many runs
-	c.full, c.empty = names(run+"-full", b.skus), names(run+"-empty", b.skus)
-	err = stockUp(ctx, c.core, c.full, benchStock)
-	if err == nil {
-		err = stockUp(ctx, c.core, c.empty, 0)
-	}
-	if err == nil {
-		c.place, c.stop, err = b.placer(ctx, c.core)
-	}
+	c.full, c.empty = names(run+"-full", t.skus), names(run+"-empty", min(t.skus, maxEmpty))
+	var err error
+	c.from, c.placed, err = open(ctx, t, c.full, c.empty)
 	if err != nil {
-		return nil, errors.Join(err, closeStore(ctx, c.core))
+		return nil, err
+	}
+	c.Server = c.from.server()
+	if c.askers, c.stop, err = c.from.placers(ctx, b, t.clients); err != nil {
+		return nil, errors.Join(err, c.from.close(ctx))
 	}
 	return c, nil
 }
 
-// turn drives c for a part of the time: of the first phase, then of the second.
-func (c *contender) turn(ctx context.Context, b *benching, n int, tick func()) {
-	before := c.core.Stats()
-	c.held.add(b.drive(ctx, c.place, c.full, n, b.inStock()/benchTurns, tick))
-	after := c.core.Stats()
-	c.batches.Batches += after.Batches - before.Batches
-	c.batches.Entries += after.Entries - before.Entries
-	c.none.add(b.drive(ctx, c.place, c.empty, n, b.soldOut()/benchTurns, tick))
+// open opens the seller of a heat with its stock and the orders placed before.
+func open(ctx context.Context, t heat, full, empty []string) (seller, load, error) {
+	if t.preset == textbookPreset {
+		s, err := openTextbook(ctx, t, full, empty)
+		return s, load{}, err
+	}
+	return openProduct(ctx, t, full, empty)
 }
 
-// finish audits c and works out its figures.
-func (c *contender) finish(ctx context.Context, h *host) error {
-	c.Unanswered = c.held.unanswered + c.held.refused + c.none.unanswered
-	c.TurnedAway = c.held.turnedAway + c.none.turnedAway
-	if err := auditBench(ctx, c.core, c.full, c.held, &c.figures); err != nil {
-		return err
-	}
-	if err := auditBench(ctx, c.core, c.empty, c.none, &c.figures); err != nil {
-		return err
-	}
-	rep, err := h.verify(ctx, c.core)
+// turn drives c for a part of the time: of the first phase, then of the second.
+func (c *contender) turn(ctx context.Context, b *benching, tick func()) {
+	before, used := c.from.counts(), processTime()
+	c.held.add(b.drive(ctx, c.askers, c.full, b.inStock()/benchTurns, tick))
+	c.cpu += processTime() - used
+	c.counted.add(c.from.counts(), before)
+	c.none.add(b.drive(ctx, c.askers, c.empty, b.soldOut()/benchTurns, tick))
+}
+
+// finish audits c and works out its figures. A store is verified once.
+func (c *contender) finish(ctx context.Context, h *host, verified map[string]bool) error {
+	c.Unanswered = c.placed.unanswered + c.placed.refused + c.held.unanswered + c.held.refused + c.none.unanswered
+	c.TurnedAway, c.NotStarted = c.held.turnedAway+c.none.turnedAway, c.held.notStarted
+	levels, err := c.from.levels(ctx)
 	if err != nil {
 		return err
 	}
-	if !rep.OK() {
-		return fmt.Errorf("verify: %d problems, the first: %+v", rep.Count, rep.Problems[0])
+	c.placed.add(load{accepted: c.held.accepted})
+	c.audit(levels, c.full, c.placed.accepted)
+	c.audit(levels, c.empty, c.none.accepted)
+	if !verified[c.store] {
+		if err := c.from.verify(ctx, h); err != nil {
+			return err
+		}
+		verified[c.store] = c.preset != textbookPreset
 	}
 	if !c.ok() || len(c.held.times) == 0 {
 		return nil
 	}
 	slices.Sort(c.held.times)
-	c.Accepted = per(int64(len(c.held.times)), c.held.elapsed)
+	c.Accepted = per(c.held.orders, c.held.elapsed)
 	c.Refused = per(c.none.refused, c.none.elapsed)
 	c.P50, c.P99 = quantile(c.held.times, 0.5), quantile(c.held.times, 0.99)
-	if n := c.batches.Batches; n > 0 {
-		avg := tenth(float64(c.batches.Entries) / float64(n))
-		c.BatchAvg = &avg
+	n := c.counted
+	c.BatchAvg, c.TriesAvg = quotient(n.entries, n.batches), quotient(n.transactions, n.decisions)
+	if c.preset != textbookPreset {
+		c.SQLTx = quotient(n.transactions, c.held.orders)
 	}
+	c.CPU = quotient(c.cpu.Microseconds(), c.held.orders)
 	return nil
+}
+
+// audit holds what the books say became of the stock against what the clients
+// were told.
+func (c *contender) audit(levels map[string]level, skus []string, told map[string]int64) {
+	for _, sku := range skus {
+		v := levels[sku]
+		c.Oversold += max(0, v.held-v.received)
+		c.Undersold += max(0, v.received-v.held-v.available)
+		c.Unanswered += max(v.held-told[sku], told[sku]-v.held)
+	}
 }
 
 func (c *contender) close(ctx context.Context) error {
 	c.stop()
-	return closeStore(ctx, c.core)
+	return c.from.close(ctx)
 }
 
 func per(n int64, d time.Duration) *float64 {
@@ -124,131 +160,19 @@ func quantile(sorted []time.Duration, q float64) *float64 {
 	return &v
 }
 
+// quotient is nil where there is nothing to divide by.
+func quotient(n, by int64) *float64 {
+	if by == 0 {
+		return nil
+	}
+	v := thousandth(float64(n) / float64(by))
+	return &v
+}
+
 func names(prefix string, n int) []string {
 	skus := make([]string, n)
 	for i := range skus {
 		skus[i] = fmt.Sprintf("%s-%d", prefix, i)
 	}
 	return skus
-}
-
-func stockUp(ctx context.Context, core *holdfast.Holdfast, skus []string, stock int64) error {
-	var items []holdfast.ItemInput
-	for _, sku := range skus {
-		items = append(items, holdfast.ItemInput{SKU: sku, Name: sku, Price: 100, Currency: "EUR", Stock: stock})
-	}
-	return core.PutItems(ctx, items, func() {})
-}
-
-// drive lets clients ask in a closed loop for as long as d. Their keys are
-// fresh in every turn.
-func (b *benching) drive(ctx context.Context, place placer, skus []string, turn int, d time.Duration, tick func()) load {
-	var all load
-	var mu sync.Mutex
-	var asking sync.WaitGroup
-	start := time.Now()
-	for i := range b.clients {
-		asking.Go(func() {
-			first := func() {}
-			if i == 0 {
-				first = tick
-			}
-			one := ask(ctx, place, b.pick(skus, i), fmt.Sprintf("%d-%d", turn, i), start.Add(d), first)
-			mu.Lock()
-			defer mu.Unlock()
-			all.add(one)
-		})
-	}
-	asking.Wait()
-	all.elapsed = time.Since(start)
-	return all
-}
-
-// add puts what others saw to l.
-func (l *load) add(o load) {
-	if l.accepted == nil {
-		l.accepted = map[string]int64{}
-	}
-	for sku, n := range o.accepted {
-		l.accepted[sku] += n
-	}
-	l.refused += o.refused
-	l.turnedAway += o.turnedAway
-	l.unanswered += o.unanswered
-	l.times = append(l.times, o.times...)
-	l.elapsed += o.elapsed
-}
-
-// zipfSteepness is how much of the orders the first SKUs get.
-const zipfSteepness = 1.1
-
-// pick is what a client orders, one order after another.
-func (b *benching) pick(skus []string, client int) func() string {
-	if b.spread == spreadZipf && len(skus) > 1 {
-		z := mathrand.NewZipf(mathrand.New(mathrand.NewPCG(uint64(client), 1)), zipfSteepness, 1, uint64(len(skus)-1))
-		return func() string { return skus[z.Uint64()] }
-	}
-	n := client
-	return func() string {
-		n++
-		return skus[n%len(skus)]
-	}
-}
-
-// ask is one client.
-func ask(ctx context.Context, place placer, pick func() string, key string, until time.Time, tick func()) load {
-	l := load{accepted: map[string]int64{}}
-	for n := 0; time.Now().Before(until) && ctx.Err() == nil && l.unanswered < maxBenchErrors; n++ {
-		sku := pick()
-		start := time.Now()
-		switch place(ctx, fmt.Sprintf("%s-%s-%d-request", sku, key, n), sku) {
-		case placeHeld:
-			l.accepted[sku]++
-			l.times = append(l.times, time.Since(start))
-		case placeSoldOut:
-			l.refused++
-		case placeTurnedAway:
-			l.turnedAway++
-		default:
-			l.unanswered++
-		}
-		tick()
-	}
-	return l
-}
-
-// auditBench recomputes from the postings and balances what became of the
-// stock, and holds it against what the clients were told.
-func auditBench(ctx context.Context, core *holdfast.Holdfast, skus []string, l load, f *figures) error {
-	for _, sku := range skus {
-		var received int64
-		q := ledger.PostingQuery{Asset: flow.Pieces(sku)}
-		for {
-			page, err := core.Ledger().Postings(ctx, q)
-			if err != nil {
-				return err
-			}
-			if len(page) == 0 {
-				break
-			}
-			for _, p := range page {
-				if p.From == flow.Supplier {
-					received += p.Amount
-				}
-				q.After = p.Seq
-			}
-		}
-		stock, err := core.Ledger().Balances(ctx, ledger.BalanceQuery{Account: flow.Stock, Asset: flow.Pieces(sku)})
-		if err != nil {
-			return err
-		}
-		var held, available int64
-		for _, b := range stock {
-			held, available = held+b.Held, available+b.Available()
-		}
-		f.Oversold += max(0, held-received)
-		f.Undersold += max(0, received-held-available)
-		f.Unanswered += max(held-l.accepted[sku], l.accepted[sku]-held)
-	}
-	return nil
 }

@@ -28,7 +28,7 @@ func (h *host) migrateCommand() *cobra.Command {
 			}{version().Version, health}
 			return h.show(answer, func(w io.Writer) {
 				fmt.Fprintf(w, "%s is a %s store at version %s, durability %s, %d entries\n",
-					*db, health.Store, answer.Version, health.Durability, health.Entries)
+					shown(*db), health.Store, answer.Version, health.Durability, health.Entries)
 			})
 		})
 	}

@@ -1,16 +1,16 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
-	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/httpapi"
 )
 
@@ -24,41 +24,14 @@ const (
 	placeTurnedAway // told to come back: nothing happened
 )
 
-// placer orders one piece under a key.
-type placer func(ctx context.Context, key, sku string) placed
+// placer orders one piece of each of skus in one request, under a key, and says
+// what became of each. It is for one client at a time. What it leaves alone
+// stays unknown.
+type placer func(ctx context.Context, key string, skus []string, fates []placed)
 
-// placer is the way that the bench goes; stop ends what it started.
-func (b *benching) placer(ctx context.Context, core *holdfast.Holdfast) (place placer, stop func(), err error) {
-	if !b.http {
-		return b.direct(core), func() {}, nil
-	}
-	plain, _, err := core.CreateKey(ctx, "bench", []string{holdfast.ScopeWrite}, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	api := httpapi.New(core, httpapi.Options{})
-	return b.overHTTP(ctx, api, plain)
-}
-
-func (b *benching) direct(core *holdfast.Holdfast) placer {
-	return func(ctx context.Context, key, sku string) placed {
-		_, err := core.Place(ctx, holdfast.Key{Scope: "bench", Value: key},
-			holdfast.OrderInput{Lines: []holdfast.LineInput{{SKU: sku, Quantity: 1}}})
-		var rejected *holdfast.Rejection
-		switch {
-		case err == nil:
-			return placeHeld
-		case errors.As(err, &rejected) && rejected.Code == holdfast.CodeSoldOut:
-			return placeSoldOut
-		case errors.As(err, &rejected) && rejected.Code == holdfast.CodeOverloaded:
-			return placeTurnedAway
-		}
-		return placeUnknown
-	}
-}
-
-// overHTTP serves handler on loopback and posts orders to it.
-func (b *benching) overHTTP(ctx context.Context, handler http.Handler, key string) (placer, func(), error) {
+// overHTTP serves handler on loopback, and posts orders to it over a connection
+// for each client.
+func overHTTP(ctx context.Context, handler http.Handler, key string, clients int, bulk bool) ([]placer, func(), error) {
 	l, err := listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
@@ -66,39 +39,144 @@ func (b *benching) overHTTP(ctx context.Context, handler http.Handler, key strin
 	live, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() { _ = serveHTTP(live, l, httpapi.Server(handler, nil), func() {}) })
-	transport := &http.Transport{MaxIdleConnsPerHost: b.clients, MaxConnsPerHost: b.clients, DialContext: (&net.Dialer{}).DialContext}
-	stop := func() {
-		transport.CloseIdleConnections()
+	var all []placer
+	var lines []*line
+	for range clients {
+		at := &line{addr: l.Addr().String(), head: head("/v1/orders", key)}
+		place := at.place
+		if bulk {
+			at.head, place = head("/v1/orders/bulk", key), at.placeMany
+		}
+		lines, all = append(lines, at), append(all, place)
+	}
+	return all, func() {
+		for _, at := range lines {
+			at.close()
+		}
 		end()
 		running.Wait()
+	}, nil
+}
+
+func head(path, key string) string {
+	return "POST " + path + " HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nAuthorization: Bearer " + key + "\r\nIdempotency-Key: "
+}
+
+// line is a connection that is kept. It writes HTTP by hand: what a client takes
+// of this machine, the server can't have.
+type line struct {
+	addr, head string
+	conn       net.Conn // nil = not made yet, or broken
+	in         *bufio.Reader
+	body, out  []byte
+	answer     bytes.Buffer
+}
+
+func (l *line) close() {
+	if l.conn != nil {
+		l.conn.Close()
+		l.conn = nil
 	}
-	client := &http.Client{Transport: transport, Timeout: requestsFor}
-	url := address(l) + "/v1/orders"
-	return func(ctx context.Context, idempotency, sku string) placed {
-		body := fmt.Appendf(nil, `{"lines":[{"sku":%q,"quantity":1}]}`, sku)
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-		if err != nil {
-			return placeUnknown
+}
+
+// post sends l.body and reads the answer. An error says that the connection is
+// of no more use.
+func (l *line) post(ctx context.Context, key string) (status int, err error) {
+	if l.conn == nil {
+		if l.conn, err = (&net.Dialer{Timeout: requestsFor}).DialContext(ctx, "tcp", l.addr); err != nil {
+			l.conn = nil
+			return 0, err
 		}
-		req.Header.Set("Authorization", "Bearer "+key)
-		req.Header.Set("Content-Type", "application/json")
-		req.Header.Set("Idempotency-Key", idempotency)
-		res, err := client.Do(req)
-		if err != nil {
-			return placeUnknown
+		l.in = bufio.NewReader(l.conn)
+	}
+	if err := l.conn.SetDeadline(time.Now().Add(requestsFor)); err != nil {
+		return 0, err
+	}
+	l.out = fmt.Appendf(l.out[:0], "%s%s\r\nContent-Length: %d\r\n\r\n", l.head, key, len(l.body))
+	if _, err := l.conn.Write(append(l.out, l.body...)); err != nil {
+		return 0, err
+	}
+	res, err := http.ReadResponse(l.in, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer res.Body.Close()
+	l.answer.Reset()
+	_, err = io.Copy(&l.answer, res.Body)
+	return res.StatusCode, err
+}
+
+// try is post, where a broken connection is closed and leaves the outcome unknown.
+func (l *line) try(ctx context.Context, key string) (status int) {
+	status, err := l.post(ctx, key)
+	if err != nil {
+		l.close()
+		return 0
+	}
+	return status
+}
+
+func appendOrder(to []byte, sku string) []byte {
+	return fmt.Appendf(to, `{"lines":[{"sku":%q,"quantity":1}]}`, sku)
+}
+
+func (l *line) place(ctx context.Context, key string, skus []string, fates []placed) {
+	l.body = appendOrder(l.body[:0], skus[0])
+	switch l.try(ctx, key) {
+	case http.StatusCreated:
+		fates[0] = placeHeld
+	case http.StatusConflict:
+		if bytes.Contains(l.answer.Bytes(), soldOut) {
+			fates[0] = placeSoldOut
 		}
-		defer res.Body.Close()
-		if _, err := io.Copy(io.Discard, res.Body); err != nil {
-			return placeUnknown
+	case http.StatusServiceUnavailable:
+		fates[0] = placeTurnedAway
+	}
+}
+
+// What the answers of the API are known by, without reading them as JSON: that
+// would take more of this machine than to make them.
+var (
+	soldOut    = []byte(`"sold_out"`)
+	bulkHeld   = []byte(`{"order":{`)
+	bulkRefuse = []byte(`{"refusal":{`)
+)
+
+func (l *line) placeMany(ctx context.Context, key string, skus []string, fates []placed) {
+	l.body = append(l.body[:0], `{"orders":[`...)
+	for i, sku := range skus {
+		if i > 0 {
+			l.body = append(l.body, ',')
 		}
-		switch res.StatusCode {
-		case http.StatusCreated:
-			return placeHeld
-		case http.StatusConflict:
-			return placeSoldOut
-		case http.StatusServiceUnavailable:
-			return placeTurnedAway
+		l.body = appendOrder(l.body, sku)
+	}
+	l.body = append(l.body, "]}"...)
+	switch l.try(ctx, key) {
+	case http.StatusOK, http.StatusCreated:
+		readFates(l.answer.Bytes(), fates)
+	case http.StatusServiceUnavailable:
+		for i := range fates {
+			fates[i] = placeTurnedAway
 		}
-		return placeUnknown
-	}, stop, nil
+	}
+}
+
+// readFates reads an answer to many orders, in their order.
+func readFates(answer []byte, fates []placed) {
+	for i := range fates {
+		held, refused := bytes.Index(answer, bulkHeld), bytes.Index(answer, bulkRefuse)
+		switch {
+		case held >= 0 && (refused < 0 || held < refused):
+			fates[i] = placeHeld
+			answer = answer[held+len(bulkHeld):]
+		case refused >= 0:
+			answer = answer[refused+len(bulkRefuse):]
+			end := max(0, bytes.IndexByte(answer, '}'))
+			if bytes.Contains(answer[:end], soldOut) {
+				fates[i] = placeSoldOut
+			}
+		default:
+			return
+		}
+	}
 }

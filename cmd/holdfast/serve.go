@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-pay/holdfast"
+	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/metrics"
 	"github.com/holdfast-pay/holdfast/httpapi"
 	"github.com/spf13/cobra"
 )
@@ -34,12 +35,14 @@ func (h *host) serveCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 	}
 	f := c.Flags()
-	f.StringVar(&s.db, "db", h.or("HOLDFAST_DB", defaultStore), "the `store`, sqlite:PATH; HOLDFAST_DB")
+	db := h.storeFlag(c)
 	f.StringVar(&s.addr, "addr", h.or("HOLDFAST_ADDR", "127.0.0.1:8080"), "the `address` to listen on; HOLDFAST_ADDR")
 	f.BoolVar(&s.open, "open", false, "ask nobody for an API key; only on a loopback address")
 	f.StringSliceVar(&s.hosts, "host", nil, "a `name` under which the API may be called; may be repeated; none = any")
 	f.StringSliceVar(&s.returns, "return-url", nil, "an `origin` to which buyers may be sent back; may be repeated; none = any over https")
-	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic, pessimistic, gated or queued")
+	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic, pessimistic, lockrow, gated or queued")
+	f.StringVar(&s.core.Redis, "redis", "", "a Redis, redis://HOST:PORT, in which the gated and queued of many processes count and queue together; HOLDFAST_REDIS")
+	s.core.Redis = h.or("HOLDFAST_REDIS", "") // not as the default that --help shows
 	f.DurationVar(&s.core.HoldFor, "hold-for", 15*time.Minute, "how long an unpaid order holds its stock, unless its item says otherwise")
 	f.DurationVar(&s.core.PayFor, "pay-for", 15*time.Minute, "how long a payment attempt may take")
 	f.DurationVar(&s.core.Poll, "poll", 30*time.Second, "how often a gateway that sends nothing is asked")
@@ -49,6 +52,7 @@ func (h *host) serveCommand() *cobra.Command {
 		if s.open && !loopback(s.addr) {
 			return usagef("--open is for a loopback address, and %s is none", s.addr)
 		}
+		s.db = *db
 		return h.serve(c.Context(), s)
 	}
 	return c
@@ -81,14 +85,15 @@ func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfa
 	if err != nil {
 		return err
 	}
+	figures := metrics.New(core, version().Version)
 	api := httpapi.New(core, httpapi.Options{
-		Version: version().Version, Open: s.open, Hosts: s.hosts, ReturnURLs: s.returns, Logger: log,
+		Version: version().Version, Open: s.open, Hosts: s.hosts, ReturnURLs: s.returns, Logger: log, Metrics: figures.Handler(),
 	})
 	if err := h.announce(s, l, len(keys) == 0 && !s.open); err != nil {
 		return err
 	}
 	defer log.Info("stopped")
-	return serveHTTP(ctx, l, httpapi.Server(api, log), func() {
+	return serveHTTP(ctx, l, httpapi.Server(figures.Watch(api), log), func() {
 		log.Info("stopping", "within", requestsFor+closeFor)
 		api.Drain()
 	})
@@ -103,11 +108,11 @@ func (h *host) announce(s *serving, l net.Listener, keyless bool) error {
 		Webhooks string `json:"webhooks"`
 		Store    string `json:"store"`
 		Keyless  bool   `json:"keyless,omitempty"` // there is no API key yet
-	}{url + "/v1", url + "/docs", url + "/webhooks/", s.db, keyless}
+	}{url + "/v1", url + "/docs", url + "/webhooks/", shown(s.db), keyless}
 	return h.show(answer, func(w io.Writer) {
 		fmt.Fprintf(w, "API       %s\nDocs      %s\nWebhooks  %s{gateway}\nStore     %s\n", answer.API, answer.Docs, answer.Webhooks, answer.Store)
 		if keyless {
-			fmt.Fprintf(w, "There is no API key yet. Make one with: holdfast keys create --db %s --name first --scope admin\n", s.db)
+			fmt.Fprintf(w, "There is no API key yet. Make one with: holdfast keys create --db %s --name first --scope admin\n", answer.Store)
 		}
 	})
 }

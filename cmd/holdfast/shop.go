@@ -80,7 +80,11 @@ func (s *shop) start(ctx, live context.Context, d *demo) error {
 	if err != nil {
 		return err
 	}
-	s.core, err = holdfast.Open(ctx, d.db, holdfast.Options{
+	preset := ""
+	if d.redis != "" {
+		preset = "queued"
+	}
+	s.core, err = holdfast.Open(ctx, d.db, holdfast.Options{Preset: preset, Redis: d.redis,
 		Gateways: gateways, HoldFor: demoHold, PayFor: demoPay, Poll: demoPoll, Sweep: demoSweep, Workers: demoWork,
 	})
 	if err != nil {

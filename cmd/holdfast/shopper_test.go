@@ -194,6 +194,12 @@ func (s *shopper) replay(t *testing.T) {
 func (s *shopper) get(t *testing.T, path string, into any) {
 	t.Helper()
 	status, b, err := s.send(t.Context(), http.MethodGet, &asked{path: path})
+	tick := time.NewTicker(repeatAfter)
+	defer tick.Stop()
+	for try := 1; try < maxRepeats && (err != nil || !certain(status)); try++ { // the database may be starting
+		<-tick.C
+		status, b, err = s.send(t.Context(), http.MethodGet, &asked{path: path})
+	}
 	if err != nil || status != http.StatusOK {
 		t.Errorf("GET %s: got %d %s, %v, want 200", path, status, b, err)
 		return

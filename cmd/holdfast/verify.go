@@ -28,7 +28,7 @@ func (h *host) verifyCommand() *cobra.Command {
 				return err
 			}
 			if !rep.OK() {
-				return fmt.Errorf("verify %s: %d problems", *db, rep.Count)
+				return fmt.Errorf("verify %s: %d problems", shown(*db), rep.Count)
 			}
 			return nil
 		})

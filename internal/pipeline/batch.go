@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
@@ -83,6 +84,7 @@ type Batch struct {
 	options BatchOptions
 
 	batches, applied atomic.Int64
+	sizes            [sizeClasses]atomic.Int64
 
 	mu      sync.Mutex
 	queue   []*call
@@ -164,6 +166,15 @@ func (b *Batch) Close(ctx context.Context) error {
 
 // Stats says how many batches were made so far, and of how many entries.
 func (b *Batch) Stats() (batches, entries int64) { return b.batches.Load(), b.applied.Load() }
+
+// Sizes counts batches by their entries: index i is 2^(i-1) to 2^i - 1 of them.
+func (b *Batch) Sizes() []int64 {
+	sizes := make([]int64, len(b.sizes))
+	for i := range sizes {
+		sizes[i] = b.sizes[i].Load()
+	}
+	return sizes
+}
 
 func (b *Batch) enqueue(c *call) error {
 	b.mu.Lock()
@@ -253,6 +264,7 @@ func (b *Batch) commit(calls []*call) {
 	}
 	b.batches.Add(1)
 	b.applied.Add(int64(len(entries)))
+	b.sizes[min(bits.Len(uint(len(entries))), sizeClasses-1)].Add(1)
 	results, err := b.ask(ctx, entries)
 	if err != nil && len(calls) > 1 {
 		for _, c := range calls {

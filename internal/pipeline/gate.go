@@ -84,7 +84,8 @@ type GateOptions struct {
 // GateOptions.Resync when other processes have brought something back. And it may
 // be the answer to a repeat of what was accepted, when everything is sold: after the
 // Counter's memory is over, and when another gate let it through that could not
-// reach the Counter. Who may be repeating looks the id up before believing it.
+// reach the Counter. Who may be repeating looks the id up before believing it,
+// unless Remembers says that nobody can be repeating anything so old.
 //
 // Safe for concurrent use. Owns one goroutine, which Close ends.
 type Gate struct {
@@ -102,6 +103,7 @@ type Gate struct {
 	doubts  int   // entries inside for doubtful stock
 	at      int64 // the store's time at the last resync, Unix ms
 	settled []Settlement
+	writer  writer
 	stats   GateStats
 
 	kick chan struct{} // asks for a resync now
@@ -111,11 +113,12 @@ type Gate struct {
 
 // guarded is what a Gate knows of one key.
 type guarded struct {
-	wanted bool  // since the last resync
-	idle   int   // resyncs without being wanted
-	gap    int64 // Gate.clock when something passed by the Counter; 0 = nothing
-	heard  int64 // Gate.clock when more may have come
-	set    int64 // Gate.clock when the ledger was last looked at; 0 = never
+	wanted bool      // since the last resync
+	idle   int       // resyncs without being wanted
+	gap    int64     // Gate.clock when something passed by the Counter; 0 = nothing
+	heard  int64     // Gate.clock when more may have come
+	set    int64     // Gate.clock when the ledger was last looked at; 0 = never
+	since  time.Time // how far back the Counter's memory reaches, with set
 
 	until  time.Time           // until when it is known that nothing is left
 	known  map[uint64]struct{} // operations that may have taken of it
@@ -210,7 +213,7 @@ func (g *Gate) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Res
 			defer g.decided()
 		}
 	}
-	results, err := g.inner.Apply(ctx, entries...)
+	results, err := g.through(ctx, entries)
 	if returns {
 		g.changed()
 	}
@@ -229,7 +232,7 @@ func (g *Gate) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Res
 }
 
 func (g *Gate) straight(ctx context.Context, entries []ledger.Entry, returns bool) ([]ledger.Result, error) {
-	results, err := g.inner.Apply(ctx, entries...)
+	results, err := g.through(ctx, entries)
 	if returns {
 		g.changed()
 	}

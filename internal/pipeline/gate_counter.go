@@ -96,6 +96,7 @@ type Level struct {
 type Left struct {
 	Amount int64
 	Sure   bool
+	Reach  time.Duration // how far back the memory reaches, at most CounterOptions.Memory
 }
 
 // CounterOptions are the times and limits of a Counter. All counters of one

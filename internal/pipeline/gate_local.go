@@ -17,8 +17,9 @@ const maxLocalKeys = 100_000
 type LocalCounter struct {
 	options CounterOptions
 
-	mu   sync.Mutex
-	keys map[ledger.Key]*count
+	mu    sync.Mutex
+	keys  map[ledger.Key]*count
+	since time.Time // how far back the memory of a key without a count reaches
 }
 
 // count is what a LocalCounter keeps of one key; see Counter.
@@ -47,7 +48,7 @@ type moment struct {
 
 // NewLocalCounter makes an empty LocalCounter.
 func NewLocalCounter(o CounterOptions) *LocalCounter {
-	return &LocalCounter{options: o.WithDefaults(), keys: map[ledger.Key]*count{}}
+	return &LocalCounter{options: o.WithDefaults(), keys: map[ledger.Key]*count{}, since: time.Now()}
 }
 
 // Take implements Counter. The memory is asked before the stock: whoever has
@@ -105,18 +106,19 @@ func (c *LocalCounter) key(key ledger.Key, now time.Time) *count {
 	if len(c.keys) >= maxLocalKeys {
 		for other := range c.keys {
 			delete(c.keys, other)
+			c.since = now
 			break
 		}
 	}
 	k = &count{}
-	k.forget(now)
+	k.forget(c.since)
 	c.keys[key] = k
 	return k
 }
 
-// forget starts k anew, but for the cursors of those who list what was taken.
-func (k *count) forget(now time.Time) {
-	*k = count{since: now, pending: map[string]taken{}, memory: map[string]int64{}, trimmed: k.trimmed + int64(len(k.order))}
+// forget starts k anew, with a memory that reaches back to since, but for the cursors of those who list what was taken.
+func (k *count) forget(since time.Time) {
+	*k = count{since: since, pending: map[string]taken{}, memory: map[string]int64{}, trimmed: k.trimmed + int64(len(k.order))}
 }
 
 // Give implements Counter.
@@ -187,7 +189,7 @@ func (c *LocalCounter) Set(_ context.Context, levels ...Level) ([]Left, error) {
 			k.set(l, now, c.options.Lease)
 		}
 		k.trim(now, c.options)
-		lefts[i] = Left{Amount: k.free + k.doubt, Sure: c.sure(k, now)}
+		lefts[i] = Left{Amount: k.free + k.doubt, Sure: c.sure(k, now), Reach: min(now.Sub(k.since), c.options.Memory)}
 	}
 	return lefts, nil
 }

@@ -15,6 +15,7 @@ const idleResyncs = 20
 // failure in turn only.
 func (g *Gate) resyncAll(ctx context.Context) {
 	defer close(g.done)
+	g.look(ctx)
 	tick := time.NewTicker(g.options.Resync)
 	defer tick.Stop()
 	kick := g.kick
@@ -52,6 +53,7 @@ func (g *Gate) resync(ctx context.Context) error {
 	if len(levels) == 0 {
 		return nil
 	}
+	lines := g.written()
 	at, err := g.read(ctx, levels)
 	if err != nil {
 		g.wantedStill(levels)
@@ -68,11 +70,13 @@ func (g *Gate) resync(ctx context.Context) error {
 		return fmt.Errorf("pipeline: set the counter: %w", err)
 	}
 	g.mu.Lock()
+	now := time.Now()
+	g.writer.compare(lines, levels[0].Seq, now)
 	g.down, g.at = false, at
 	g.stats.Resyncs++
 	for i, l := range levels {
 		k := g.keys[l.Key]
-		k.set = clock
+		k.set, k.since = clock, now.Add(-lefts[i].Reach)
 		if k.gap <= clock {
 			k.gap = 0
 		}

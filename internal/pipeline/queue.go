@@ -39,7 +39,10 @@ type QueueOptions struct {
 	Margin int64
 	// MaxBatch is how many entries a worker takes at once; 0 = 512.
 	MaxBatch int
-	Scale    ScaleOptions
+	// Shared says that the Log outlives this Queue: Close leaves what waits in it
+	// to other Queues, or to the next one.
+	Shared bool
+	Scale  ScaleOptions
 }
 
 // Queue is admission and a line in front of an Applier, for an hour in which far
@@ -79,6 +82,12 @@ type QueueOptions struct {
 // applies the same entries again. If the first was refused and not remembered,
 // the second may be accepted; nobody was told otherwise, as answers come from the
 // Log.
+//
+// When the Log is away, or has forgotten an entry, Apply goes straight to the inner
+// Applier, whose answer is as good: then nobody keeps a line, and those who come
+// at once are served as they come. What it refuses may be in the line all the same;
+// if it is accepted there later, its caller learns that when he asks again, and
+// else it expires.
 //
 // A Queue has a goroutine for its scaler and one for each worker, until Close.
 // Safe for concurrent use.
@@ -222,7 +231,8 @@ func (q *Queue) Look(ctx context.Context, id string) (Ticket, error) {
 // Apply implements ledger.Applier: one entry is submitted and waited for, unless
 // it does not wait or is one of several. ErrSoldOut is an insufficient result. An
 // entry whose caller stops waiting is applied all the same. Errors are those of
-// Submit, of Wait and of the inner Applier.
+// Submit, of Wait and of the inner Applier; while the Queue is open and ctx has
+// not ended, none is that of the Log.
 func (q *Queue) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Result, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -239,10 +249,13 @@ func (q *Queue) Apply(ctx context.Context, entries ...ledger.Entry) ([]ledger.Re
 		key, op, _ := demand(entries[0])
 		return []ledger.Result{{Code: ledger.Insufficient, Op: op, Key: key}}, nil
 	}
-	if err != nil {
-		return nil, err
+	var res ledger.Result
+	if err == nil {
+		res, err = q.Wait(ctx, t)
 	}
-	res, err := q.Wait(ctx, t)
+	if errors.Is(err, ErrUnknown) && ctx.Err() == nil && q.closing.Err() == nil {
+		return q.straight(ctx, entries)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -258,9 +271,11 @@ func (q *Queue) straight(ctx context.Context, entries []ledger.Entry) ([]ledger.
 }
 
 // Close turns new entries away and returns when everything in the Log is settled
-// and no goroutine is left. When ctx ends before, workers finish what they have
-// in their hands, and the rest stays in the Log; Close does not wait for them
-// then, but a second Close does. Closing twice is fine.
+// and no goroutine is left. If the Log is Shared, it is enough that what this
+// Queue has claimed is settled; whoever waits here for the rest is told ErrUnknown.
+// When ctx ends before, workers finish what they have in their hands, and the rest
+// stays in the Log; Close does not wait for them then, but a second Close does.
+// Closing twice is fine.
 func (q *Queue) Close(ctx context.Context) error {
 	q.door.Lock()
 	q.close()

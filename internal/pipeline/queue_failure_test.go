@@ -31,7 +31,7 @@ func (l lossy) Settle(ctx context.Context, c pipeline.Claim, endings []pipeline.
 func TestAWorkerThatDiesBeforeItSettlesIsFollowedByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble()
-		ring := pipeline.NewRing(pipeline.RingOptions{})
+		ring := pipeline.NewRing(pipeline.LogOptions{})
 		fail := failing(2)
 		q := pipeline.NewQueue(d, lossy{ring, func() bool { return fail() != nil }}, pipeline.QueueOptions{Partition: everything})
 		began := time.Now()
@@ -56,7 +56,7 @@ func TestAWorkerThatDiesBeforeItSettlesIsFollowedByAnother(t *testing.T) {
 
 func TestPlacesSurviveTheQueueThatGaveThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 1})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 1})
 		release := l.store.held()
 		var tickets []pipeline.Ticket
 		for _, id := range []string{"a", "b", "c"} {
@@ -96,7 +96,7 @@ func TestPlacesSurviveTheQueueThatGaveThem(t *testing.T) {
 
 func TestCloseAnswersEverybodyWhoWasAccepted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 2})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 2})
 		l.store.before = func(context.Context, []string) error { time.Sleep(time.Second); return nil }
 		answers := make(chan error, 20)
 		for i := range 20 {
@@ -122,11 +122,38 @@ func TestCloseAnswersEverybodyWhoWasAccepted(t *testing.T) {
 	})
 }
 
+func TestWhatWaitsInASharedLogIsLeftToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 1, Shared: true})
+		release := l.store.held()
+		first, second := l.submit("tee", "a"), l.submit("tee", "b")
+		synctest.Wait()
+		closed := make(chan error)
+		go func() { closed <- l.Close(t.Context()) }()
+		synctest.Wait()
+		release()
+		if err := <-closed; err != nil {
+			t.Errorf("close: %v", err)
+		}
+		l.has(pipeline.Ticket{ID: first.ID}, ledger.OK) // it was in a worker's hands
+		if place, err := l.log.Find(t.Context(), second.ID); err != nil || place.State != pipeline.PlaceWaiting {
+			t.Errorf("got %+v, %v, want it waiting for another queue", place, err)
+		}
+		other := pipeline.NewQueue(l.store, l.log, pipeline.QueueOptions{})
+		if res, err := other.Wait(t.Context(), second); err != nil || res.Refused() {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if err := other.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+}
+
 func TestABadEntryIsGivenUpAndItsNeighboursPassInOrder(t *testing.T) {
 	for name, poison := range map[string]func(){"error": func() {}, "panic": func() { panic("a bug") }} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{})
+				l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{})
 				l.store.before = func(_ context.Context, ids []string) error {
 					if slices.Contains(ids, "bad") {
 						poison()
@@ -168,7 +195,7 @@ func TestABadEntryIsGivenUpAndItsNeighboursPassInOrder(t *testing.T) {
 
 func TestAStoreThatComesBackFindsEverybodyInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 7})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 7})
 		back := time.Now().Add(5 * time.Second)
 		l.store.before = func(context.Context, []string) error {
 			if time.Now().Before(back) {
@@ -195,7 +222,7 @@ func TestAStoreThatComesBackFindsEverybodyInOrder(t *testing.T) {
 
 func TestAStoreThatHangsIsLeftAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{})
 		hang := true
 		l.store.before = func(ctx context.Context, _ []string) error {
 			if hang {
@@ -225,7 +252,7 @@ func TestAnAnswerOfTheWrongLengthIsNotTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDouble()
 		release := d.held()
-		q := pipeline.NewQueue(torn{d}, pipeline.NewRing(pipeline.RingOptions{}), pipeline.QueueOptions{Partition: everything})
+		q := pipeline.NewQueue(torn{d}, pipeline.NewRing(pipeline.LogOptions{}), pipeline.QueueOptions{Partition: everything})
 		for _, id := range []string{"a", "b", "c"} {
 			go func() {
 				res, err := q.Apply(t.Context(), give(id))
@@ -242,7 +269,7 @@ func TestAnAnswerOfTheWrongLengthIsNotTrusted(t *testing.T) {
 
 func TestWorkersFollowTheLoadAndGoAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 10, Scale: pipeline.ScaleOptions{Max: 6}})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 10, Scale: pipeline.ScaleOptions{Max: 6}})
 		l.store.before = func(context.Context, []string) error { time.Sleep(50 * time.Millisecond); return nil }
 		for i := range 15_000 {
 			l.submit(fmt.Sprint("sku-", i%50), fmt.Sprint(i))
@@ -267,24 +294,52 @@ func TestWorkersFollowTheLoadAndGoAgain(t *testing.T) {
 	})
 }
 
-func TestALogThatIsAwayStopsNothingForGood(t *testing.T) {
+func TestALogThatIsAwayStopsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
 		away.Store(true)
-		q := pipeline.NewQueue(newDouble(), absent{pipeline.NewRing(pipeline.RingOptions{}), &away}, pipeline.QueueOptions{Partition: everything})
-		if _, err := q.Apply(t.Context(), give("a")); !errors.Is(err, pipeline.ErrUnknown) || !errors.Is(err, errStore) {
-			t.Errorf("got %v, want %v by %v", err, pipeline.ErrUnknown, errStore)
+		d := newDouble()
+		q := pipeline.NewQueue(d, absent{pipeline.NewRing(pipeline.LogOptions{}), &away}, pipeline.QueueOptions{Partition: everything})
+		if _, err := q.Submit(t.Context(), "all", give("a")); !errors.Is(err, pipeline.ErrUnknown) || !errors.Is(err, errStore) {
+			t.Errorf("a ticket: got %v, want %v by %v", err, pipeline.ErrUnknown, errStore)
 		}
-		pass(time.Second)
-		away.Store(false)
-		if res, err := q.Apply(t.Context(), give("a")); err != nil || res[0].Refused() {
-			t.Errorf("got %+v, %v", res, err)
+		for _, back := range []bool{false, true} {
+			away.Store(!back)
+			if res, err := q.Apply(t.Context(), give("a")); err != nil || res[0].Refused() || res[0].Replayed != back {
+				t.Errorf("back %v: got %+v, %v", back, res, err)
+			}
+			pass(time.Second)
+		}
+		if s := q.Stats(); s.Straight != 1 || s.Served != 1 {
+			t.Errorf("got %+v, want one past the log and one through it", s)
 		}
 		if err := q.Close(t.Context()); err != nil {
 			t.Errorf("close: %v", err)
 		}
 	})
 }
+
+// A Log that loses what waits loses no buyer: the ledger is asked.
+func TestWhatTheLogHasForgottenTheLedgerDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDouble()
+		q := pipeline.NewQueue(d, forgetful{pipeline.NewRing(pipeline.LogOptions{})}, pipeline.QueueOptions{Partition: everything})
+		if res, err := q.Apply(t.Context(), give("a")); err != nil || res[0].Refused() {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if err := q.Close(t.Context()); err != nil {
+			t.Errorf("close: %v", err)
+		}
+		if n := d.happened(t); n["a"] != 1 {
+			t.Errorf("got %v in the journal", n)
+		}
+	})
+}
+
+// forgetful is a Log that does not know what waits.
+type forgetful struct{ *pipeline.Ring }
+
+func (forgetful) Wait(context.Context, string) (pipeline.Place, error) { return pipeline.Place{}, nil }
 
 // absent is a Log that fails while it is away.
 type absent struct {

@@ -18,6 +18,33 @@ var (
 // ErrClaimLost means that a claim lapsed and somebody else has the partition.
 var ErrClaimLost = errors.New("the claim was lost")
 
+// Defaults of a Log.
+const (
+	DefaultKeep  = 16_384 // decided entries that are remembered
+	DefaultLease = time.Minute
+)
+
+// LogOptions are the bounds of a Log. All who share one must have the same.
+type LogOptions struct {
+	MaxWaiting int           // entries; 0 = 16384
+	Keep       int           // decided entries to remember, so that Find knows them; 0 = 16384
+	Lease      time.Duration // after which a claim lapses; 0 = 1 minute
+}
+
+// WithDefaults is o with its zero values replaced.
+func (o LogOptions) WithDefaults() LogOptions {
+	if o.MaxWaiting <= 0 {
+		o.MaxWaiting = DefaultMaxWaiting
+	}
+	if o.Keep <= 0 {
+		o.Keep = DefaultKeep
+	}
+	if o.Lease <= 0 {
+		o.Lease = DefaultLease
+	}
+	return o
+}
+
 // Log is where a Queue keeps what waits. It may be shared by many processes.
 //
 // What a Log keeps true, whoever calls and whoever dies:

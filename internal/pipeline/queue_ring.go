@@ -10,24 +10,11 @@ import (
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
-// Defaults of a Ring.
-const (
-	DefaultKeep  = 16_384 // decided entries that are remembered
-	DefaultLease = time.Minute
-)
-
-// RingOptions are the bounds of a Ring.
-type RingOptions struct {
-	MaxWaiting int           // entries; 0 = 16384
-	Keep       int           // decided entries to remember, so that Find knows them; 0 = 16384
-	Lease      time.Duration // after which a claim lapses; 0 = 1 minute
-}
-
 // Ring is a Log in memory: for one process, whose end forgets it. What it has
 // decided is in a ring of the last Keep. It reads the process's clock, which ages
 // and leases are measured with.
 type Ring struct {
-	options RingOptions
+	options LogOptions
 
 	mu      sync.Mutex
 	offered chan struct{}    // closed when the next lane is free
@@ -66,17 +53,8 @@ type seat struct {
 }
 
 // NewRing makes an empty Ring.
-func NewRing(o RingOptions) *Ring {
-	if o.MaxWaiting <= 0 {
-		o.MaxWaiting = DefaultMaxWaiting
-	}
-	if o.Keep <= 0 {
-		o.Keep = DefaultKeep
-	}
-	if o.Lease <= 0 {
-		o.Lease = DefaultLease
-	}
-	return &Ring{options: o, offered: make(chan struct{}),
+func NewRing(o LogOptions) *Ring {
+	return &Ring{options: o.WithDefaults(), offered: make(chan struct{}),
 		lanes: map[string]*lane{}, known: map[string]*seat{}}
 }
 

@@ -31,7 +31,7 @@ func TestTwoQueuesOnOneLogSellEachUnitOnce(t *testing.T) {
 				}
 				return nil
 			}
-			l := &line{t: t, store: newDouble(), log: pipeline.NewRing(pipeline.RingOptions{MaxWaiting: 100})}
+			l := &line{t: t, store: newDouble(), log: pipeline.NewRing(pipeline.LogOptions{MaxWaiting: 100})}
 			l.stock("cap", units)
 			l.store.before = func(context.Context, []string) error { return sometimes() }
 			l.store.after = func([]string) error { return sometimes() }

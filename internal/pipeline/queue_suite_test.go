@@ -24,7 +24,7 @@ func TestAQueueChangesNoRule(t *testing.T) {
 			ledgertest.Run(t, func(t *testing.T, clock func() time.Time) ledger.Store {
 				store := ledger.NewMemory(clock)
 				batch := pipeline.NewBatch(store, pipeline.BatchOptions{})
-				q := pipeline.NewQueue(batch, pipeline.NewRing(pipeline.RingOptions{}), o)
+				q := pipeline.NewQueue(batch, pipeline.NewRing(pipeline.LogOptions{}), o)
 				t.Cleanup(func() {
 					for _, stage := range []interface{ Close(context.Context) error }{q, batch} {
 						if err := stage.Close(context.Background()); err != nil {

@@ -22,7 +22,7 @@ type line struct {
 	log   *pipeline.Ring
 }
 
-func newLine(t *testing.T, ring pipeline.RingOptions, o pipeline.QueueOptions) *line {
+func newLine(t *testing.T, ring pipeline.LogOptions, o pipeline.QueueOptions) *line {
 	l := &line{t: t, store: newDouble(), log: pipeline.NewRing(ring)}
 	l.stock("tee", 1000)
 	l.Queue = pipeline.NewQueue(l.store, l.log, o)
@@ -92,7 +92,7 @@ func (l *line) order(prefix string) (ids []string) {
 
 func TestFirstComeFirstServedInEachPartitionWithManyWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 3, Scale: pipeline.ScaleOptions{Min: 8}})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 3, Scale: pipeline.ScaleOptions{Min: 8}})
 		calls := 0
 		l.store.before = func(context.Context, []string) error {
 			l.store.mu.Lock()
@@ -127,7 +127,7 @@ func TestFirstComeFirstServedInEachPartitionWithManyWorkers(t *testing.T) {
 
 func TestARepeatGetsTheTicketOfTheFirstAndHappensOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{MaxWaiting: 2}, pipeline.QueueOptions{
+		l := newLine(t, pipeline.LogOptions{MaxWaiting: 2}, pipeline.QueueOptions{
 			Left: func(string) (int64, bool) { return 1, true }, Margin: 1})
 		release := l.store.held()
 		first, second := l.submit("tee", "a"), l.submit("tee", "b")
@@ -153,7 +153,7 @@ func TestARepeatGetsTheTicketOfTheFirstAndHappensOnce(t *testing.T) {
 
 func TestAnIDThatAnotherEntryHasIsRefusedAndTheFirstWins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{})
 		release := l.store.held()
 		first := l.submit("tee", "a")
 		other := want("a", "tee")
@@ -174,7 +174,7 @@ func TestAnIDThatAnotherEntryHasIsRefusedAndTheFirstWins(t *testing.T) {
 
 func TestAFullQueueTurnsAwayWithoutEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{MaxWaiting: 3}, pipeline.QueueOptions{})
+		l := newLine(t, pipeline.LogOptions{MaxWaiting: 3}, pipeline.QueueOptions{})
 		release := l.store.held()
 		tickets := []pipeline.Ticket{l.submit("tee", "a"), l.submit("tee", "b"), l.submit("mug", "c")}
 		if _, err := l.Submit(t.Context(), "tee", want("over", "tee")); !errors.Is(err, pipeline.ErrFull) {
@@ -195,7 +195,7 @@ func TestAFullQueueTurnsAwayWithoutEffect(t *testing.T) {
 func TestNobodyWaitsForWhatCanNotBeWonAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := int64(3)
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{Margin: 2,
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{Margin: 2,
 			Left: func(p string) (int64, bool) {
 				if p == "mug" {
 					return -100, false
@@ -231,7 +231,7 @@ func TestNobodyWaitsForWhatCanNotBeWonAnyMore(t *testing.T) {
 
 func TestCommitsAndReleasesDoNotWaitBehindHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{MaxBatch: 10})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{MaxBatch: 10})
 		l.has(l.submit("tee", "mine"), ledger.OK)
 		l.store.before = func(_ context.Context, ids []string) error {
 			if !strings.HasPrefix(ids[0], "pay") {
@@ -259,7 +259,7 @@ func TestCommitsAndReleasesDoNotWaitBehindHolds(t *testing.T) {
 
 func TestACallerWhoLeavesKeepsThePlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{Keep: 2}, pipeline.QueueOptions{})
+		l := newLine(t, pipeline.LogOptions{Keep: 2}, pipeline.QueueOptions{})
 		release := l.store.held()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -292,7 +292,7 @@ func TestACallerWhoLeavesKeepsThePlace(t *testing.T) {
 
 func TestWhoWasRefusedMayComeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLine(t, pipeline.RingOptions{}, pipeline.QueueOptions{})
+		l := newLine(t, pipeline.LogOptions{}, pipeline.QueueOptions{})
 		l.has(l.submit("mug", "a"), ledger.Insufficient)
 		l.stock("mug", 1)
 		l.has(l.submit("mug", "a"), ledger.OK)

@@ -22,7 +22,7 @@ type worker struct {
 }
 
 // run keeps as many workers as the scaler says, until the Queue is closed and
-// nothing waits.
+// nothing waits that it has to serve.
 func (q *Queue) run() {
 	defer q.end()
 	ticker := time.NewTicker(scaleTick)
@@ -46,6 +46,9 @@ func (q *Queue) tick() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), settleDeadline)
 	defer cancel()
 	closing := q.closing.Err() != nil // before the look at the log: nothing comes in after it
+	if closing && q.options.Shared {
+		return false
+	}
 	backlog, err := q.log.Backlog(ctx)
 	if q.abandoned.Err() != nil {
 		return false

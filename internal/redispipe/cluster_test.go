@@ -12,26 +12,27 @@ import (
 
 	"github.com/holdfast-pay/holdfast/internal/pipeline"
 	"github.com/holdfast-pay/holdfast/internal/redispipe"
+	"github.com/holdfast-pay/holdfast/internal/redispipe/redispipetest"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // newCluster makes a cluster of three masters.
-func newCluster(t *testing.T) []*server {
+func newCluster(t *testing.T) []*redispipetest.Server {
 	t.Helper()
-	var nodes []*server
+	var nodes []*redispipetest.Server
 	args := []string{"--cluster", "create"}
 	for range 3 {
-		node := newServer(t, "--cluster-enabled", "yes", "--cluster-port", freePort(t), "--cluster-node-timeout", "2000")
+		node := redispipetest.New(t, "--cluster-enabled", "yes", "--cluster-port", redispipetest.FreePort(t), "--cluster-node-timeout", "2000")
 		nodes = append(nodes, node)
-		args = append(args, node.addr())
+		args = append(args, node.Addr())
 	}
 	if out, err := exec.Command("redis-cli", append(args, "--cluster-yes")...).CombinedOutput(); err != nil {
 		t.Fatalf("create a cluster: %v\n%s", err, out)
 	}
-	deadline := time.Now().Add(startDeadline)
+	deadline := time.Now().Add(restored)
 	for _, node := range nodes {
 		for {
-			text, err := node.do("CLUSTER", "INFO").ToString()
+			text, err := node.Do("CLUSTER", "INFO").ToString()
 			if err == nil && strings.Contains(text, "cluster_state:ok") {
 				break
 			}
@@ -45,14 +46,14 @@ func newCluster(t *testing.T) []*server {
 }
 
 // spread are assets whose counts are on three different masters.
-func spread(t *testing.T, nodes []*server) []string {
+func spread(t *testing.T, nodes []*redispipetest.Server) []string {
 	t.Helper()
 	const slots = 16384
 	var assets []string
 	seen := map[int64]bool{}
 	for i := 0; len(assets) < 3; i++ {
 		asset := fmt.Sprint("sku:", i)
-		slot, err := nodes[0].do("CLUSTER", "KEYSLOT", "{stock "+asset+"}").AsInt64()
+		slot, err := nodes[0].Do("CLUSTER", "KEYSLOT", "{stock "+asset+"}").AsInt64()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestBundlesOverSeveralSlotsAreTakenAllOrNone(t *testing.T) {
 	assets := spread(t, nodes)
 	for name, counter := range counters {
 		t.Run(name, func(t *testing.T) {
-			c := counter(open(t, nodes[0].url()), space(), quick)
+			c := counter(open(t, nodes[0].URL()), space(), quick)
 			const bundles, singles, buyers = 10, 5, 80
 			set(t, c, assets[0], bundles+singles, 1)
 			set(t, c, assets[1], bundles+singles, 1)
@@ -124,7 +125,7 @@ func TestBundlesOverSeveralSlotsAreTakenAllOrNone(t *testing.T) {
 func TestARefusedRepeatOverSeveralSlotsGivesNothingBack(t *testing.T) {
 	nodes := newCluster(t)
 	assets := spread(t, nodes)
-	c := open(t, nodes[0].url()).Counter(space(), quick)
+	c := open(t, nodes[0].URL()).Counter(space(), quick)
 	for _, asset := range assets {
 		set(t, c, asset, 1, 1)
 	}
@@ -152,7 +153,7 @@ func TestAGateOnAClusterSellsExactlyWhatIsThereThoughAMasterDies(t *testing.T) {
 	}
 	name := space()
 	for range 2 {
-		s.gates = append(s.gates, gate(t, s.inner, s.store, open(t, nodes[0].url()).Counter(name, faultOptions)))
+		s.gates = append(s.gates, gate(t, s.inner, s.store, open(t, nodes[0].URL()).Counter(name, faultOptions)))
 	}
 	bundle := func(id string) ledger.Entry {
 		return order(id, ledger.Asset(assets[0]), ledger.Asset(assets[1]), ledger.Asset(assets[2]))
@@ -162,7 +163,7 @@ func TestAGateOnAClusterSellsExactlyWhatIsThereThoughAMasterDies(t *testing.T) {
 	for i := range buyers {
 		wg.Go(func() {
 			if i == buyers/2 {
-				nodes[2].kill()
+				nodes[2].Kill()
 			}
 			if res := s.buy(s.gates[i%2], bundle(fmt.Sprint("buyer-", i))); !res.Refused() {
 				sold.Add(1)

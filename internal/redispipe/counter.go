@@ -238,14 +238,15 @@ func (c *Counter) Set(ctx context.Context, levels ...pipeline.Level) ([]pipeline
 				args = append(args, decimal(levels[i].Available), decimal(levels[i].Seq), flag(levels[i].Gap))
 			}
 			out, err := c.set.Exec(ctx, c.redis.client, ks.names, args).AsIntSlice()
-			if err == nil && len(out) != 2*len(chunk) {
+			if err == nil && len(out) != 3*len(chunk) {
 				err = fmt.Errorf("%d numbers for %d keys", len(out), len(chunk))
 			}
 			if err != nil {
 				return nil, fmt.Errorf("redispipe: set %d keys: %w", len(chunk), err)
 			}
 			for n, i := range chunk {
-				lefts[i] = pipeline.Left{Amount: out[2*n], Sure: out[2*n+1] == 1}
+				lefts[i] = pipeline.Left{Amount: out[3*n], Sure: out[3*n+1] == 1,
+					Reach: time.Duration(min(out[3*n+2], c.options.Memory.Milliseconds())) * time.Millisecond}
 			}
 		}
 	}

@@ -129,6 +129,9 @@ func TestRedisCountsAsTheProcessDoes(t *testing.T) {
 					levels := level()
 					want, _ := model.Set(t.Context(), levels...)
 					got, err := c.Set(t.Context(), levels...)
+					for i := range got { // by two clocks
+						got[i].Reach, want[i].Reach = 0, 0
+					}
 					same(fmt.Sprint("set ", levels), got, want, err)
 				}
 			}
@@ -264,9 +267,9 @@ func TestTakenListsEveryOperationPageByPage(t *testing.T) {
 	everyCounter(t, quick, func(t *testing.T, c pipeline.Counter) {
 		const ops = pipeline.MaxTaken + 200
 		set(t, c, "tee", ops, 1)
-		for from := 0; from < ops; from += 100 {
+		for from := 0; from < ops; from += 25 {
 			var takings []pipeline.Taking
-			for i := range 100 {
+			for i := range 25 {
 				takings = append(takings, taking(fmt.Sprint("op-", from+i), true, "tee"))
 			}
 			if _, err := c.Take(t.Context(), takings...); err != nil {

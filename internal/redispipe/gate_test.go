@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-pay/holdfast/internal/pipeline"
+	"github.com/holdfast-pay/holdfast/internal/redispipe/redispipetest"
 	"github.com/holdfast-pay/holdfast/internal/sqlstore"
 	"github.com/holdfast-pay/holdfast/ledger"
 	"github.com/holdfast-pay/holdfast/ledger/ledgertest"
@@ -243,8 +244,8 @@ func (s *sale) trusted(name string) {
 var faultOptions = pipeline.CounterOptions{Recall: 100 * time.Millisecond, Fresh: 200 * time.Millisecond, Lease: 500 * time.Millisecond}
 
 // opening makes a sale whose gates refuse, and then brings units in.
-func opening(t *testing.T, server *server, units int64) *sale {
-	s := newSale(t, 1, server.url(), faultOptions)
+func opening(t *testing.T, server *redispipetest.Server, units int64) *sale {
+	s := newSale(t, 1, server.URL(), faultOptions)
 	s.sellOut("first", 1)
 	s.trusted("warm")
 	s.move("more", "@supplier", "stock", units)
@@ -256,7 +257,7 @@ func opening(t *testing.T, server *server, units int64) *sale {
 
 func TestTwoGatesOnOneCounterSellExactlyWhatIsThere(t *testing.T) {
 	const units, buyers = 50, 1000
-	s := opening(t, newServer(t), units)
+	s := opening(t, redispipetest.New(t), units)
 	before := s.inner.entries.Load()
 	kept := s.storm("buyer", buyers)
 	if len(kept) > units {
@@ -270,22 +271,22 @@ func TestTwoGatesOnOneCounterSellExactlyWhatIsThere(t *testing.T) {
 }
 
 // faults are what happens to Redis in the middle of a sale.
-var faults = map[string]func(s *server){
-	"Killed":  func(s *server) { s.kill() },
-	"Flushed": func(s *server) { s.do("FLUSHALL") },
-	"Restarted": func(s *server) {
-		s.kill()
-		s.start()
+var faults = map[string]func(s *redispipetest.Server){
+	"Killed":  func(s *redispipetest.Server) { s.Kill() },
+	"Flushed": func(s *redispipetest.Server) { s.Do("FLUSHALL") },
+	"Restarted": func(s *redispipetest.Server) {
+		s.Kill()
+		s.Start()
 	},
-	"Rewound": func(s *server) { // to what was saved before the sale
-		s.kill()
-		s.start()
+	"Rewound": func(s *redispipetest.Server) { // to what was saved before the sale
+		s.Kill()
+		s.Start()
 	},
-	"Hung": func(s *server) {
-		resume := s.hang()
+	"Hung": func(s *redispipetest.Server) {
+		resume := s.Hang()
 		time.AfterFunc(500*time.Millisecond, resume)
 	},
-	"OutOfMemory": func(s *server) { s.do("CONFIG", "SET", "maxmemory", "1") },
+	"OutOfMemory": func(s *redispipetest.Server) { s.Do("CONFIG", "SET", "maxmemory", "1") },
 }
 
 func TestNothingIsOversoldOrLostWhateverHappensToRedis(t *testing.T) {
@@ -293,10 +294,10 @@ func TestNothingIsOversoldOrLostWhateverHappensToRedis(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			for round := range *rounds {
-				server := newServer(t)
+				server := redispipetest.New(t)
 				s := opening(t, server, units)
 				if name == "Rewound" {
-					server.do("SAVE")
+					server.Do("SAVE")
 				}
 				began, middle := s.inner.entries.Load(), int64(20+round*37%100)
 				done := make(chan map[string]bool)
@@ -321,15 +322,15 @@ func TestNothingIsOversoldOrLostWhateverHappensToRedis(t *testing.T) {
 // After a fault the gates are as good as before, and until they are, they refuse
 // nobody who came while the counter was away.
 func TestTheGatesRecoverWhenRedisIsBack(t *testing.T) {
-	server := newServer(t)
-	s := newSale(t, 2, server.url(), faultOptions)
+	server := redispipetest.New(t)
+	s := newSale(t, 2, server.URL(), faultOptions)
 	s.sellOut("before", 1)
-	server.kill()
+	server.Kill()
 	last := order("while-it-was-gone", "tee")
 	if res := s.buy(s.gates[0], last); res.Refused() {
 		t.Errorf("got %+v, want the last unit", res)
 	}
-	server.start()
+	server.Start()
 	for _, g := range s.gates {
 		if res := s.buy(g, last); res.Refused() || !res.Replayed {
 			t.Errorf("got %+v, want a replay", res)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
@@ -21,9 +22,6 @@ const (
 	openDeadline = 5 * time.Second // of looking at every server
 )
 
-// ErrUnfit means that the server must not be used as it is configured.
-var ErrUnfit = errors.New("redis is not fit")
-
 // Redis is a connection to one Redis server, or to a Redis Cluster. Safe for
 // concurrent use.
 type Redis struct {
@@ -33,15 +31,18 @@ type Redis struct {
 
 // Open connects to redis://user:password@host:port/db, or to a cluster by any of
 // its nodes. It refuses, with ErrUnfit, a server that throws keys away when its
-// memory is full, because then a repeat may be taken for a new operation, and one
-// that is a replica.
+// memory is full, because then a repeat may be taken for a new operation, one that
+// is a replica, and one that is too old.
 //
 // Nothing that writes is ever sent twice: what an answer that is lost means is for
 // the caller to say.
-func Open(ctx context.Context, url string) (*Redis, error) {
-	o, err := rueidis.ParseURL(url)
+func Open(ctx context.Context, address string) (*Redis, error) {
+	o, err := rueidis.ParseURL(address)
+	if bad := (*url.Error)(nil); errors.As(err, &bad) {
+		err = bad.Err // without the address, which has a password
+	}
 	if err != nil {
-		return nil, fmt.Errorf("redispipe: parse url: %w", err)
+		return nil, fmt.Errorf("redispipe: a Redis is redis://USER:PASSWORD@HOST:PORT: %w", err)
 	}
 	o.DisableRetry, o.DisableCache = true, true
 	o.Dialer.Timeout, o.ConnWriteTimeout = dialTimeout, writeTimeout
@@ -63,38 +64,3 @@ func Open(ctx context.Context, url string) (*Redis, error) {
 
 // Close ends the connection.
 func (r *Redis) Close() { r.client.Close() }
-
-func (r *Redis) fit(ctx context.Context, node rueidis.Client) error {
-	role, err := info(ctx, node, "replication", "role")
-	if err != nil {
-		return err
-	}
-	if role != "master" {
-		if r.cluster {
-			return nil // its master is asked
-		}
-		return fmt.Errorf("%w: it is a %s", ErrUnfit, role)
-	}
-	policy, err := info(ctx, node, "memory", "maxmemory_policy")
-	if err != nil {
-		return err
-	}
-	if policy != "noeviction" {
-		return fmt.Errorf("%w: maxmemory-policy is %s, must be noeviction", ErrUnfit, policy)
-	}
-	return nil
-}
-
-// info is one field of what the server says about itself.
-func info(ctx context.Context, node rueidis.Client, section, field string) (string, error) {
-	text, err := node.Do(ctx, node.B().Info().Section(section).Build()).ToString()
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(text) {
-		if v, ok := strings.CutPrefix(line, field+":"); ok {
-			return strings.TrimSpace(v), nil
-		}
-	}
-	return "", fmt.Errorf("info %s has no %s", section, field)
-}

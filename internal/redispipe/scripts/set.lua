@@ -9,7 +9,8 @@
 -- ARGV[5]  memory: ms for which operations are remembered
 -- ARGV[6]  how many operations are remembered
 -- ARGV     then three for each key: available, line, gap (1 = the memory starts anew)
--- Returns  two integers for each key: what is left, and whether that is sure (1)
+-- Returns  three integers for each key: what is left, whether that is sure (1), and
+--          how many ms the memory reaches back
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local fresh, recall, lease, memory, most =
@@ -69,5 +70,6 @@ for k = 1, #KEYS / 3 do
   h = redis.call('HMGET', count, 'free', 'doubt', 'at')
   out[#out + 1] = h[1] + h[2]
   out[#out + 1] = (math.abs(now - h[3]) <= fresh and now - since >= recall) and 1 or 0
+  out[#out + 1] = now - since
 end
 return out
