@@ -1,12 +1,12 @@
 package stripesim
 
 import (
-	"cmp"
 	"encoding/json"
 	"io"
-	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/holdfast-pay/holdfast/gateway/dial"
 )
 
 const (
@@ -67,12 +67,6 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// dialRow is one field of the dial on the control page.
-type dialRow struct {
-	Name, Kind string
-	Value      any
-}
-
 type sessionRow struct {
 	ID, Amount, Status, PaymentStatus string
 	Open                              bool
@@ -86,15 +80,7 @@ type paymentRow struct {
 type refundRow struct{ ID, Amount, Status string }
 
 func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
-	lang, f, books := language(r), s.dial(), s.Books()
-	var dial []dialRow
-	for name, p := range f.probabilities() {
-		dial = append(dial, dialRow{name, "number", p})
-	}
-	for name, d := range f.durations() {
-		dial = append(dial, dialRow{name, "duration", d.String()})
-	}
-	slices.SortFunc(dial, func(a, b dialRow) int { return cmp.Compare(a.Name, b.Name) })
+	lang, books := dial.Language(r), s.Books()
 	var sessions []sessionRow
 	for _, x := range latest(books.Sessions) {
 		sessions = append(sessions, sessionRow{x.ID, money(x.Amount, x.Currency), x.Status, x.PaymentStatus, x.Status == "open"})
@@ -107,7 +93,7 @@ func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 		}
 		payments = append(payments, row)
 	}
-	render(w, "sim.html", map[string]any{"Lang": lang, "T": maps.Clone(words[lang]), "Dial": dial, "Sessions": sessions, "Payments": payments})
+	dial.Render(w, pages, "sim.html", map[string]any{"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Sessions": sessions, "Payments": payments})
 }
 
 // latest are the last rows, newest first.

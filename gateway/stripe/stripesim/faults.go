@@ -1,12 +1,10 @@
 package stripesim
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/holdfast-pay/holdfast/gateway/dial"
 )
 
 // Faults is the dial: how often each thing goes wrong. Probabilities are 0 to
@@ -31,71 +29,12 @@ type Faults struct {
 	SearchLag       time.Duration `json:"search_lag"`        // exactly how much later search finds a new payment intent
 }
 
-// durations names the duration fields for JSON, which has no such type.
-func (f *Faults) durations() map[string]*time.Duration {
-	return map[string]*time.Duration{
-		"delay_notice": &f.DelayNotice, "slow_answer": &f.SlowAnswer, "search_lag": &f.SearchLag,
-	}
-}
+// MarshalJSON implements json.Marshaler.
+func (f Faults) MarshalJSON() ([]byte, error) { return dial.Marshal(f) }
 
-// probabilities names the other fields, to check them.
-func (f *Faults) probabilities() map[string]float64 {
-	return map[string]float64{
-		"lose_notice": f.LoseNotice, "duplicate_notice": f.DuplicateNotice, "reorder_notice": f.ReorderNotice,
-		"forge_notice": f.ForgeNotice, "two_events": f.TwoEvents, "lost_answer": f.LostAnswer,
-		"stored_500": f.Stored500, "unavailable": f.Unavailable, "rate_limited": f.RateLimited,
-		"key_in_use": f.KeyInUse, "paid_before_close": f.PaidBeforeClose, "refund_pending": f.RefundPending,
-	}
-}
-
-// faultsWire shadows the duration fields with strings.
-type faultsWire struct {
-	*faultsPlain
-	DelayNotice string `json:"delay_notice"`
-	SlowAnswer  string `json:"slow_answer"`
-	SearchLag   string `json:"search_lag"`
-}
-
-type faultsPlain Faults
-
-// MarshalJSON writes durations as strings.
-func (f Faults) MarshalJSON() ([]byte, error) {
-	p := faultsPlain(f)
-	return json.Marshal(faultsWire{&p, f.DelayNotice.String(), f.SlowAnswer.String(), f.SearchLag.String()})
-}
-
-// UnmarshalJSON reads what MarshalJSON writes. Absent fields become zero;
-// unknown fields and values out of range are errors.
-func (f *Faults) UnmarshalJSON(b []byte) error {
-	var read Faults
-	w := faultsWire{faultsPlain: (*faultsPlain)(&read)}
-	dec := json.NewDecoder(bytes.NewReader(b))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&w); err != nil {
-		return fmt.Errorf("read faults: %w", err)
-	}
-	text := map[string]string{"delay_notice": w.DelayNotice, "slow_answer": w.SlowAnswer, "search_lag": w.SearchLag}
-	for name, into := range read.durations() {
-		if text[name] == "" {
-			continue
-		}
-		d, err := time.ParseDuration(text[name])
-		if err != nil {
-			return fmt.Errorf("read faults: %s: %w", name, err)
-		}
-		if d < 0 {
-			return fmt.Errorf("read faults: %s is negative", name)
-		}
-		*into = d
-	}
-	for name, p := range read.probabilities() {
-		if !(p >= 0 && p <= 1) {
-			return fmt.Errorf("read faults: %s is not within 0 to 1", name)
-		}
-	}
-	*f = read
-	return nil
-}
+// UnmarshalJSON implements json.Unmarshaler. Absent fields become zero; unknown
+// fields and values out of range are errors.
+func (f *Faults) UnmarshalJSON(b []byte) error { return dial.Unmarshal(b, f) }
 
 // Kind is one thing that can go wrong with one API call.
 type Kind string
@@ -173,20 +112,20 @@ func (s *Sim) plan(c *call) plan {
 	}
 	f, p := s.faults, plan{}
 	switch post := c.method == "POST"; {
-	case s.chance(f.Unavailable):
+	case s.luck.Chance(f.Unavailable):
 		p.before = Unavailable
-	case s.chance(f.RateLimited):
+	case s.luck.Chance(f.RateLimited):
 		p.before = RateLimited
-	case c.key != "" && s.chance(f.KeyInUse):
+	case c.key != "" && s.luck.Chance(f.KeyInUse):
 		p.before = KeyInUse
-	case post && s.chance(f.Stored500):
-		p.stored = pick(s.luck, Stored500, Stored500AfterEffect)
-	case s.chance(f.LostAnswer):
-		p.after = pick(s.luck, LostAnswer, BadGateway, TornAnswer)
+	case post && s.luck.Chance(f.Stored500):
+		p.stored = dial.Pick(s.luck, Stored500, Stored500AfterEffect)
+	case s.luck.Chance(f.LostAnswer):
+		p.after = dial.Pick(s.luck, LostAnswer, BadGateway, TornAnswer)
 	}
-	p.slow = s.upTo(f.SlowAnswer)
-	p.paid = s.chance(f.PaidBeforeClose)
-	p.pending = s.chance(f.RefundPending)
+	p.slow = s.luck.UpTo(f.SlowAnswer)
+	p.paid = s.luck.Chance(f.PaidBeforeClose)
+	p.pending = s.luck.Chance(f.RefundPending)
 	return p
 }
 
@@ -205,16 +144,3 @@ func planOf(f Fault) plan {
 	}
 	return plan{after: f.Kind}
 }
-
-// chance draws nothing at 0, so that a dial at rest leaves the seed's other
-// choices as they were.
-func (s *Sim) chance(p float64) bool { return p > 0 && s.luck.Float64() < p }
-
-func (s *Sim) upTo(d time.Duration) time.Duration {
-	if d <= 0 {
-		return 0
-	}
-	return time.Duration(s.luck.Int64N(int64(d)))
-}
-
-func pick(r *rand.Rand, of ...Kind) Kind { return of[r.IntN(len(of))] }

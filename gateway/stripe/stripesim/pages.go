@@ -2,11 +2,12 @@ package stripesim
 
 import (
 	"embed"
-	"html/template"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/holdfast-pay/holdfast/gateway/dial"
 )
 
 const maxPageBody = 4 << 10 // bytes of a buyer's form
@@ -14,7 +15,7 @@ const maxPageBody = 4 << 10 // bytes of a buyer's form
 //go:embed pages/*.html
 var pageFiles embed.FS
 
-var pages = template.Must(template.ParseFS(pageFiles, "pages/*.html"))
+var pages = dial.Pages(pageFiles, "pages/*.html")
 
 // words of the pages, by language.
 var words = map[string]map[string]string{
@@ -36,22 +37,6 @@ var words = map[string]map[string]string{
 		"simTitle": "Stripe 模拟器", "dial": "故障", "dialHelp": "概率为 0 到 1，时长例如 1.5s，对之后的所有调用生效。",
 		"apply": "应用", "sessions": "结账会话", "payments": "付款", "failRefund": "使其失败",
 	},
-}
-
-// language is what ?lang= says, else the browser's first choice of ours.
-func language(r *http.Request) string {
-	lang := r.URL.Query().Get("lang")
-	if words[lang] != nil {
-		return lang
-	}
-	for part := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
-		tag, _, _ := strings.Cut(strings.TrimSpace(part), ";")
-		main, _, _ := strings.Cut(strings.ToLower(tag), "-")
-		if words[main] != nil {
-			return main
-		}
-	}
-	return "en"
 }
 
 func (s *Sim) routePages(mux *http.ServeMux) {
@@ -123,12 +108,12 @@ func (in *intent) state() string {
 }
 
 func (s *Sim) showPay(w http.ResponseWriter, r *http.Request) {
-	p, ok := s.payPage(r.PathValue("id"), language(r))
+	p, ok := s.payPage(r.PathValue("id"), dial.Language(r))
 	if !ok {
 		http.NotFound(w, r)
 		return
 	}
-	render(w, "pay.html", p)
+	dial.Render(w, pages, "pay.html", p)
 }
 
 // doPay is the buyer pressing a button. What cannot be done is shown on the
@@ -136,7 +121,7 @@ func (s *Sim) showPay(w http.ResponseWriter, r *http.Request) {
 func (s *Sim) doPay(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxPageBody)
 	id, action := r.PathValue("id"), r.PostFormValue("action")
-	p, ok := s.payPage(id, language(r))
+	p, ok := s.payPage(id, dial.Language(r))
 	if !ok {
 		http.NotFound(w, r)
 		return
@@ -158,15 +143,4 @@ func (s *Sim) doPay(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, target, http.StatusSeeOther)
-}
-
-func render(w http.ResponseWriter, name string, data any) {
-	h := w.Header()
-	h.Set("Content-Type", "text/html; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Content-Type-Options", "nosniff")
-	// The data has every field that the page asks for; what is left is a
-	// browser that has gone.
-	_ = pages.ExecuteTemplate(w, name, data)
 }

@@ -19,6 +19,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/holdfast-pay/holdfast/gateway/dial"
 )
 
 const (
@@ -57,7 +59,7 @@ type Sim struct {
 	mu         sync.Mutex
 	webhookURL string
 	ids        *rand.Rand // of ids alone, so that faults do not change them
-	luck       *rand.Rand
+	luck       dial.Luck
 	faults     Faults
 	injected   []Fault
 	keys       map[string]*stored
@@ -67,9 +69,9 @@ type Sim struct {
 	refunds    table[*refund]
 	txns       table[*txn]
 	events     table[*event]
-	agenda     schedule[func()]    // what the clock will do: expire, settle, forget
-	outbox     schedule[*delivery] // what will be sent
-	wake       chan struct{}       // closed and replaced when the outbox or the agenda has something new
+	agenda     dial.Agenda[func()]    // what the clock will do: expire, settle, forget
+	outbox     dial.Agenda[*delivery] // what will be sent
+	wake       chan struct{}          // closed and replaced when the outbox or the agenda has something new
 }
 
 // New makes a simulator. It starts nothing: see Run and Deliver.
@@ -81,7 +83,7 @@ func New(cfg Config) *Sim {
 		now:        cfg.Now,
 		webhookURL: cfg.WebhookURL,
 		ids:        rand.New(rand.NewPCG(cfg.Seed, 1)),
-		luck:       rand.New(rand.NewPCG(cfg.Seed, 2)),
+		luck:       dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
 		keys:       map[string]*stored{},
 		wake:       make(chan struct{}),
 	}
@@ -119,7 +121,7 @@ func (s *Sim) enter() time.Time {
 	s.mu.Lock()
 	now := s.now()
 	for {
-		act, ok := s.agenda.due(now)
+		act, ok := s.agenda.Due(now)
 		if !ok {
 			return now
 		}
@@ -129,7 +131,7 @@ func (s *Sim) enter() time.Time {
 
 // at puts an act of the clock on the agenda.
 func (s *Sim) at(t time.Time, act func()) {
-	s.agenda.add(t, act)
+	s.agenda.Add(t, act)
 	s.rouse()
 }
 

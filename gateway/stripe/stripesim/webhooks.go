@@ -71,7 +71,7 @@ type delivery struct {
 // emit records an event and puts its deliveries into the outbox.
 func (s *Sim) emit(now time.Time, by origin, kind string, data object) {
 	s.emitOnce(now, by, kind, data)
-	if s.chance(s.faults.TwoEvents) {
+	if s.luck.Chance(s.faults.TwoEvents) {
 		s.emitOnce(now, by, kind, data)
 	}
 }
@@ -82,13 +82,13 @@ func (s *Sim) emitOnce(now time.Time, by origin, kind string, data object) {
 	if s.webhookURL == "" {
 		return
 	}
-	d := delivery{event: e, url: s.webhookURL, body: encode(e.object()), lost: s.chance(s.faults.LoseNotice)}
+	d := delivery{event: e, url: s.webhookURL, body: encode(e.object()), lost: s.luck.Chance(s.faults.LoseNotice)}
 	s.post(now, d)
-	if s.chance(s.faults.DuplicateNotice) {
+	if s.luck.Chance(s.faults.DuplicateNotice) {
 		d.lost = false
 		s.post(now, d)
 	}
-	if s.chance(s.faults.ForgeNotice) {
+	if s.luck.Chance(s.faults.ForgeNotice) {
 		d.lost, d.forged, d.body = false, true, encode(s.forge(e))
 		s.post(now, d)
 	}
@@ -112,11 +112,11 @@ func (s *Sim) forge(e *event) object {
 
 // post puts a delivery into the outbox, as late as the dial makes it.
 func (s *Sim) post(now time.Time, d delivery) {
-	due := now.Add(s.upTo(s.faults.DelayNotice))
-	if s.chance(s.faults.ReorderNotice) {
+	due := now.Add(s.luck.UpTo(s.faults.DelayNotice))
+	if s.luck.Chance(s.faults.ReorderNotice) {
 		due = due.Add(reorderHold)
 	}
-	s.outbox.add(due, &d)
+	s.outbox.Add(due, &d)
 	s.rouse()
 }
 
@@ -145,7 +145,7 @@ func (s *Sim) Deliver(ctx context.Context) (sent int) {
 func (s *Sim) nextDue() (*delivery, time.Time, bool) {
 	now := s.enter()
 	defer s.mu.Unlock()
-	d, ok := s.outbox.due(now)
+	d, ok := s.outbox.Due(now)
 	return d, now, ok
 }
 
@@ -154,7 +154,7 @@ func (s *Sim) nextDue() (*delivery, time.Time, bool) {
 func (s *Sim) NextDelivery() (time.Time, bool) {
 	s.enter()
 	defer s.mu.Unlock()
-	return s.outbox.next()
+	return s.outbox.Next()
 }
 
 // conclusion notes an acknowledgement, or plans the next attempt.
@@ -166,7 +166,7 @@ func (s *Sim) conclusion(d *delivery, acknowledged bool) {
 	case acknowledged:
 		d.event.awaiting = false
 	case d.attempt <= len(retryDelays):
-		s.outbox.add(s.now().Add(retryDelays[d.attempt-1]), d)
+		s.outbox.Add(s.now().Add(retryDelays[d.attempt-1]), d)
 		s.rouse()
 	}
 }
@@ -228,7 +228,7 @@ func (s *Sim) idle() time.Duration {
 	now := s.enter()
 	defer s.mu.Unlock()
 	wait := time.Hour
-	for _, next := range []func() (time.Time, bool){s.outbox.next, s.agenda.next} {
+	for _, next := range []func() (time.Time, bool){s.outbox.Next, s.agenda.Next} {
 		if at, ok := next(); ok {
 			wait = min(wait, at.Sub(now))
 		}
