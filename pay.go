@@ -18,6 +18,7 @@ type PayInput struct {
 	Gateway   string        // "" = the only one
 	Method    string        // "" = the gateway's first
 	ReturnURL string        // where the buyer's browser goes afterwards; http or https
+	Payer     string        // who pays, where the method must know: WeChat Pay's openid (jsapi) or the buyer's IP address (h5)
 	Wait      time.Duration // how long to wait for the gateway; 0 = 10 s
 }
 
@@ -48,11 +49,14 @@ func (h *Holdfast) Pay(ctx context.Context, key Key, in PayInput) (Answer[Paymen
 	if u, err := url.Parse(in.ReturnURL); in.ReturnURL != "" && (err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "") {
 		return Answer[Payment]{}, reject(CodeInvalidField, "return_url: an absolute http or https URL")
 	}
-	wire := gateway.Payment{Order: order.ID, Method: in.Method, Amount: order.Total, Currency: order.Currency, ReturnURL: in.ReturnURL}
+	if !text(in.Payer) {
+		return Answer[Payment]{}, reject(CodeInvalidField, "payer: at most %d characters", MaxText)
+	}
+	wire := gateway.Payment{Order: order.ID, Method: in.Method, Amount: order.Total, Currency: order.Currency, ReturnURL: in.ReturnURL, Payer: in.Payer}
 	if unfit := gw.Check(wire); unfit != nil {
 		return Answer[Payment]{}, reject(CodePaymentUnfit, "%s: %s", unfit.Field, unfit.Detail)
 	}
-	ev := flow.Event{On: flow.Pay, Gateway: name, Method: in.Method, ReturnURL: in.ReturnURL}
+	ev := flow.Event{On: flow.Pay, Gateway: name, Method: in.Method, ReturnURL: in.ReturnURL, Payer: in.Payer}
 	started, err := command(ctx, h, key, in.Order, ev, func(c flow.Case) Payment {
 		id := cmp.Or(c.Order.NextPayment, c.Order.Payment)
 		return c.Payments[slices.IndexFunc(c.Payments, func(p Payment) bool { return p.ID == id })]
@@ -140,7 +144,7 @@ func (h *Holdfast) Refresh(ctx context.Context, payment string) (Payment, error)
 func wirePayment(p Payment) gateway.Payment {
 	return gateway.Payment{
 		ID: p.ID, Order: p.Order, Method: p.Method, Amount: p.Amount, Currency: p.Currency, Description: p.Description,
-		ReturnURL: p.ReturnURL, CreatedAt: p.CreatedAt.Std(), ExpiresAt: p.ExpiresAt.Std(), Ref: p.Ref,
+		Payer: p.Payer, ReturnURL: p.ReturnURL, CreatedAt: p.CreatedAt.Std(), ExpiresAt: p.ExpiresAt.Std(), Ref: p.Ref,
 	}
 }
 

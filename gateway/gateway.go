@@ -61,6 +61,7 @@ type Payment struct {
 	Amount      int64  // minor units of Currency, 1..2^53-1
 	Currency    string // ISO 4217, upper case
 	Description string
+	Payer       string    // who pays, where the method must know (openid, IP address: see its adapter); else empty
 	ReturnURL   string    // where the buyer's browser goes afterwards; proves nothing
 	CreatedAt   time.Time // when the attempt was stored; zero means unknown
 	ExpiresAt   time.Time // the attempt's deadline; the gateway's own expiry is set from it

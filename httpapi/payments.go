@@ -12,6 +12,7 @@ type payBody struct {
 	Gateway   string `json:"gateway,omitempty" doc:"Absent = the only one"`
 	Method    string `json:"method,omitempty" doc:"Absent = the gateway's first"`
 	ReturnURL link   `json:"return_url,omitempty" format:"uri" doc:"Where the buyer's browser goes afterwards"`
+	Payer     text   `json:"payer,omitempty" maxLength:"500" doc:"Who pays, where the method must know: for WeChat Pay the openid (jsapi) or the buyer's IP address (h5)"`
 }
 
 func (*payBody) missing() []string { return nil }
@@ -42,7 +43,7 @@ func (b *refundBody) missing() (fields []string) {
 func (a *API) payments() {
 	handle(a, route{
 		method: http.MethodPost, path: "/v1/orders/{id}/payments", name: "pay", tag: "Payments", scope: holdfast.ScopeWrite, keyed: true, order: itself,
-		summary: "Start a payment", about: "202: stored, and the gateway has not answered yet; read the payment until it is open.",
+		summary: "Start a payment", about: "202: stored, and the gateway has not answered yet, or an attempt by another method has to be closed first; read the payment until it is open.",
 		status: http.StatusCreated, also: []int{http.StatusAccepted},
 	}, pay)
 	handle(a, route{
@@ -80,9 +81,9 @@ func pay(ctx context.Context, c *call, b *payBody) (holdfast.Payment, error) {
 		return holdfast.Payment{}, &refusal{code: codeReturnURL, detail: "must be https, and of an allowed origin", field: "/return_url"}
 	}
 	p, err := c.api.core.Pay(ctx, c.key, holdfast.PayInput{
-		Order: c.id("id"), Gateway: b.Gateway, Method: b.Method, ReturnURL: string(b.ReturnURL),
+		Order: c.id("id"), Gateway: b.Gateway, Method: b.Method, ReturnURL: string(b.ReturnURL), Payer: string(b.Payer),
 	})
-	if p.Value.State == "requested" {
+	if p.Value.State == "requested" || p.Value.State == "waiting" {
 		c.status = http.StatusAccepted
 	}
 	return answered(c, p), err

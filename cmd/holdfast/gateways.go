@@ -1,8 +1,6 @@
 package main
 
 import (
-	"strings"
-
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/gateway/stripe"
 	"github.com/spf13/pflag"
@@ -13,13 +11,17 @@ import (
 // lines of all its processes.
 type gatewayFlags struct {
 	stripeKeyFile, stripeWebhookFile, stripeBaseURL string
+
+	alipay    *alipayFlags
+	wechatpay wechatpayFlags
 }
 
 func (h *host) gatewayFlags(f *pflag.FlagSet) *gatewayFlags {
-	g := &gatewayFlags{}
+	g := &gatewayFlags{alipay: h.alipayFlags(f)}
 	f.StringVar(&g.stripeKeyFile, "stripe-secret-key-file", "", "`file` with Stripe's secret key; HOLDFAST_STRIPE_SECRET_KEY or ..._FILE")
 	f.StringVar(&g.stripeWebhookFile, "stripe-webhook-secrets-file", "", "`file` with the webhook's signing secrets, by commas; HOLDFAST_STRIPE_WEBHOOK_SECRETS or ..._FILE")
 	f.StringVar(&g.stripeBaseURL, "stripe-base-url", h.or("HOLDFAST_STRIPE_BASE_URL", ""), "`address` of Stripe's API if it is not the real one; HOLDFAST_STRIPE_BASE_URL")
+	g.wechatpay.add(h, f)
 	return g
 }
 
@@ -32,6 +34,20 @@ func (h *host) gateways(f *gatewayFlags) (map[string]gateway.Gateway, error) {
 	}
 	if s != nil {
 		list["stripe"] = s
+	}
+	w, err := h.wechatpay(f.wechatpay)
+	if err != nil {
+		return nil, err
+	}
+	if w != nil {
+		list["wechatpay"] = w
+	}
+	a, err := h.alipay(f.alipay)
+	if err != nil {
+		return nil, err
+	}
+	if a != nil {
+		list["alipay"] = a
 	}
 	return list, nil
 }
@@ -48,11 +64,5 @@ func (h *host) stripe(f *gatewayFlags) (*stripe.Gateway, error) {
 	if key == "" && signing == "" {
 		return nil, nil
 	}
-	var secrets []string
-	for s := range strings.SplitSeq(signing, ",") {
-		if s = strings.TrimSpace(s); s != "" {
-			secrets = append(secrets, s)
-		}
-	}
-	return stripe.New(stripe.Options{SecretKey: key, WebhookSecrets: secrets, BaseURL: f.stripeBaseURL})
+	return stripe.New(stripe.Options{SecretKey: key, WebhookSecrets: fields(signing), BaseURL: f.stripeBaseURL})
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 // asCommand makes the test binary be the command, for tests that need a
@@ -176,7 +178,7 @@ func TestAGatewayNeedsItsWholeConfiguration(t *testing.T) {
 	} {
 		env := map[string]string{"HOLDFAST_STRIPE_SECRET_KEY": c.key, "HOLDFAST_STRIPE_WEBHOOK_SECRETS": c.signing}
 		h := &host{env: func(name string) string { return env[name] }}
-		list, err := h.gateways(&gatewayFlags{})
+		list, err := h.gateways(h.gatewayFlags(pflag.NewFlagSet("serve", pflag.ContinueOnError)))
 		if len(list) != c.n || (err != nil) != c.fails {
 			t.Errorf("%q, %q: got %d gateways, %v; want %d, error %v", c.key, c.signing, len(list), err, c.n, c.fails)
 		}

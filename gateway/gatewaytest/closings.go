@@ -18,6 +18,8 @@ var closings = []testCase{
 	{"ClosingWithoutRefAfterTwoDaysStillSeesTheMoney", "", closeLatePaid},
 	{"ALostCloseAnswerIsFoundOut", "", closeAnswerLost},
 	{"AFailedCloseIsUnknownAndThePaymentStaysOpen", "", closeFailed},
+	{"ABuyerWhoHasNotComeYetMayStillPay", "", closeUnvisited},
+	{"ABuyerWhoNeverCameCannotPayAfterTheDeadline", "", closeUnvisitedLate},
 }
 
 func closeOpen(t *testing.T, h Harness) {
@@ -52,9 +54,7 @@ func closePaidMeanwhile(t *testing.T, h Harness) {
 }
 
 func closeLost(t *testing.T, h Harness) {
-	p := h.payment()
-	h.Wire.Once(CallCreate, Lost)
-	h.Gateway.Create(t.Context(), p)
+	p := h.lost(t)
 	ref := h.Gateway.Query(t.Context(), p).Ref
 	wantStatus(t, "close", h.Gateway.Close(t.Context(), p), gateway.Closed)
 	p.Ref = ref
@@ -79,9 +79,7 @@ func closeNeverCreated(t *testing.T, h Harness) {
 }
 
 func closeLatePaid(t *testing.T, h Harness) {
-	p := h.payment()
-	h.Wire.Once(CallCreate, Lost)
-	h.Gateway.Create(t.Context(), p)
+	p := h.lost(t)
 	p.Ref = h.Gateway.Query(t.Context(), p).Ref
 	h.pay(t, p)
 	h.Advance(48 * time.Hour)
@@ -105,4 +103,34 @@ func closeFailed(t *testing.T, h Harness) {
 	wantOutcome(t, "close", h.Gateway.Close(t.Context(), p), gateway.Unknown)
 	h.pay(t, p)
 	wantPaid(t, "close again", h.Gateway.Close(t.Context(), p), p)
+}
+
+// closeUnvisited: that a gateway has not heard of a payment closes nothing.
+func closeUnvisited(t *testing.T, h Harness) {
+	if h.Visit == nil {
+		t.Skip("not applicable: a payment exists as soon as it was created")
+	}
+	p := h.offered(t)
+	wantStatus(t, "query", h.Gateway.Query(t.Context(), p), gateway.Open)
+	wantOutcome(t, "close", h.Gateway.Close(t.Context(), p), gateway.Unknown)
+	h.Advance(p.ExpiresAt.Sub(h.Now()) - time.Second)
+	wantOutcome(t, "close just before the deadline", h.Gateway.Close(t.Context(), p), gateway.Unknown)
+	h.pay(t, p)
+	wantPaid(t, "close after payment", h.Gateway.Close(t.Context(), p), p)
+	wantBooks(t, h, p, Books{Payments: 1, Captured: p.Amount})
+}
+
+func closeUnvisitedLate(t *testing.T, h Harness) {
+	if h.Visit == nil {
+		t.Skip("not applicable: a payment exists as soon as it was created")
+	}
+	p := h.offered(t)
+	h.Advance(p.ExpiresAt.Sub(h.Now()) + time.Second)
+	wantOutcome(t, "close just after the deadline", h.Gateway.Close(t.Context(), p), gateway.Unknown)
+	h.Advance(5 * time.Minute)
+	wantStatus(t, "close", h.Gateway.Close(t.Context(), p), gateway.Closed)
+	wantStatus(t, "query", h.Gateway.Query(t.Context(), p), gateway.Closed)
+	if err := h.Pay(p); err == nil {
+		t.Error("the buyer paid what was closed")
+	}
 }

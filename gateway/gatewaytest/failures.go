@@ -61,7 +61,11 @@ func everyCall(t *testing.T, h Harness, call func() context.Context, begin func(
 	forgotten.Ref = ""
 
 	begin()
-	wantOutcome(t, "create", h.Gateway.Create(call(), fresh), gateway.Unknown)
+	if create := h.Gateway.Create(call(), fresh); h.Local {
+		wantStatus(t, "create", create, gateway.Open)
+	} else {
+		wantOutcome(t, "create", create, gateway.Unknown)
+	}
 	wantOutcome(t, "query", h.Gateway.Query(call(), p), gateway.Unknown)
 	wantOutcome(t, "query without ref", h.Gateway.Query(call(), forgotten), gateway.Unknown)
 	wantOutcome(t, "close", h.Gateway.Close(call(), p), gateway.Unknown)

@@ -35,15 +35,23 @@ type Harness struct {
 	Stranger gateway.Gateway // the same, trusting other secrets than the simulator's
 	Wire     *Wire           // what Gateway's requests go through
 
+	// Local says that Create makes no call: where to pay is made up here.
+	Local bool
+	// Visit is the buyer coming to where he pays the payment, and not paying. It
+	// is set for a gateway that hears of a payment only then; nil = it knows of
+	// it as soon as Create was answered.
+	Visit func(gateway.Payment) error
+
 	Method   string // of the payments made
 	Currency string
-	Amount   int64 // minor units, at least 100 and a multiple of 10
+	Amount   int64  // minor units, at least 100 and a multiple of 10
+	Payer    string // of the payments made; empty where the method need not know
 
 	Now     func() time.Time
 	Advance func(time.Duration)
 
-	// Pay is the buyer paying the payment with that Ref; an error when the
-	// gateway does not let him.
+	// Pay is the buyer coming and paying the payment with that Ref; an error
+	// when the gateway does not let him.
 	Pay func(gateway.Payment) error
 	// Books is what the gateway itself has written down under our number.
 	Books func(gateway.Payment) Books
@@ -120,6 +128,7 @@ func (h Harness) payment() gateway.Payment {
 		Amount:      h.Amount,
 		Currency:    h.Currency,
 		Description: "Two tea cups 茶杯",
+		Payer:       h.Payer,
 		ReturnURL:   "https://shop.example/return",
 		CreatedAt:   h.Now(),
 		ExpiresAt:   h.Now().Add(15 * time.Minute),
@@ -130,14 +139,44 @@ func (h Harness) refund(p gateway.Payment, id string, amount int64) gateway.Refu
 	return gateway.Refund{ID: id, Payment: p, Amount: amount, Reason: "came broken", CreatedAt: h.Now()}
 }
 
-// created opens a payment and keeps its Ref.
-func (h Harness) created(t *testing.T) gateway.Payment {
+// offered opens a payment and keeps its Ref.
+func (h Harness) offered(t *testing.T) gateway.Payment {
 	t.Helper()
 	p := h.payment()
 	a := h.Gateway.Create(t.Context(), p)
 	wantStatus(t, "create", a, gateway.Open)
 	p.Ref = a.Ref
 	return p
+}
+
+// created opens a payment that the gateway knows of, and keeps its Ref.
+func (h Harness) created(t *testing.T) gateway.Payment {
+	t.Helper()
+	p := h.offered(t)
+	h.visit(t, p)
+	return p
+}
+
+// lost opens a payment that the gateway knows of, and loses the answer.
+func (h Harness) lost(t *testing.T) gateway.Payment {
+	t.Helper()
+	p := h.payment()
+	if !h.Local {
+		h.Wire.Once(CallCreate, Lost)
+	}
+	h.Gateway.Create(t.Context(), p)
+	h.visit(t, p)
+	return p
+}
+
+func (h Harness) visit(t *testing.T, p gateway.Payment) {
+	t.Helper()
+	if h.Visit == nil {
+		return
+	}
+	if err := h.Visit(p); err != nil {
+		t.Fatalf("the buyer cannot come to pay %s: %v", p.ID, err)
+	}
 }
 
 // paid opens a payment and has it paid.

@@ -64,8 +64,8 @@ type Event struct {
 	ID string // the payment or refund that a fact is about
 
 	// Pay.
-	Gateway, Method, Description, ReturnURL string
-	PayFor                                  time.Duration
+	Gateway, Method, Description, ReturnURL, Payer string
+	PayFor                                         time.Duration
 
 	// Repaid. Amount 0 = all that is left.
 	Reason  string

@@ -157,6 +157,7 @@ type Payment struct {
 	Currency    string `json:"currency"`
 	Description string `json:"description,omitempty"`
 	ReturnURL   string `json:"return_url,omitempty"`
+	Payer       string `json:"payer,omitempty"`         // who pays, where the method must know
 	Ref         string `json:"ref,omitempty"`           // the gateway's own id
 	URL         string `json:"url,omitempty"`           // where the buyer pays, while open
 	Secret      string `json:"client_secret,omitempty"` // what the buyer's page needs to pay in place

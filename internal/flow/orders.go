@@ -170,7 +170,7 @@ func (w *work) newAttempt(state State) *Refusal {
 	o.Attempts++
 	w.Case.Payments = append(w.Case.Payments, Payment{
 		ID: PaymentID(o.ID, o.Attempts), Order: o.ID, State: state, Gateway: w.ev.Gateway, Method: w.ev.Method,
-		Amount: o.Total, Currency: o.Currency, Description: w.ev.Description, ReturnURL: w.ev.ReturnURL,
+		Amount: o.Total, Currency: o.Currency, Description: w.ev.Description, ReturnURL: w.ev.ReturnURL, Payer: w.ev.Payer,
 		CreatedAt: w.now, ExpiresAt: until,
 	})
 	w.payment = &w.Case.Payments[len(w.Case.Payments)-1]
