@@ -83,6 +83,14 @@ func (a *API) admin() {
 		return report{r.OK(), r}, err
 	})
 	handle(a, route{
+		method: http.MethodPost, path: "/v1/reconciliations", name: "reconcile", tag: "Administration", scope: holdfast.ScopeAdmin,
+		summary: "Hold a gateway's statement of a day against the books",
+		about: "Fetches the statement from the gateway, books fees and settlements of lines that agree, once, and lists every difference with what to do. " +
+			"To do it again changes nothing, so it needs no Idempotency-Key. For a statement from a file, or a long one, there is the command holdfast reconcile.",
+	}, func(ctx context.Context, _ *call, b *reconcileBody) (holdfast.Reconciliation, error) {
+		return a.core.Reconcile(ctx, holdfast.ReconcileInput{Gateway: b.Gateway, Day: b.Day}, nil)
+	})
+	handle(a, route{
 		method: http.MethodGet, path: "/healthz", name: "health", tag: "Operation",
 		summary: "Is it alive, and how durable is it?",
 	}, func(ctx context.Context, _ *call, _ *none) (health, error) {
@@ -99,6 +107,18 @@ func (a *API) admin() {
 		}
 		return readiness{c.status == http.StatusOK}, nil
 	})
+}
+
+type reconcileBody struct {
+	Gateway string `json:"gateway,omitempty" doc:"Absent = the only one"`
+	Day     string `json:"day" format:"date" doc:"In the gateway's own zone: Stripe's days are UTC, those of Alipay and WeChat Pay Beijing's"`
+}
+
+func (b *reconcileBody) missing() []string {
+	if b.Day == "" {
+		return []string{"/day"}
+	}
+	return nil
 }
 
 func createKey(ctx context.Context, c *call, b *keyBody) (newKey, error) {
