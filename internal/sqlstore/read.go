@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-pay/holdfast/ledger"
@@ -21,6 +22,7 @@ type reads struct {
 	}
 	dialect *dialect
 	counted *counters // nil = nobody counts
+	kept    *kept     // nil = statements are not kept
 }
 
 const (
@@ -230,7 +232,7 @@ func list[R any](ctx context.Context, r reads, scan func(scanner) (R, error), qu
 }
 
 func listOnce[R any](ctx context.Context, r reads, scan func(scanner) (R, error), query string, args []any) (out []R, err error) {
-	rows, err := r.db.QueryContext(ctx, r.dialect.bind(query), args...)
+	rows, err := r.query(ctx, r.dialect.bind(query), args)
 	if err != nil {
 		return nil, err
 	}
@@ -239,6 +241,57 @@ func listOnce[R any](ctx context.Context, r reads, scan func(scanner) (R, error)
 		return nil
 	})
 	return out, err
+}
+
+func (r reads) query(ctx context.Context, query string, args []any) (*sql.Rows, error) {
+	if r.kept == nil {
+		return r.db.QueryContext(ctx, query, args...)
+	}
+	stmt, err := r.kept.statement(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if stmt == nil {
+		return r.db.QueryContext(ctx, query, args...)
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// maxKept is how many statements are kept. There are fewer forms of queries.
+const maxKept = 256
+
+// kept are statements that were prepared for queries, by their text: to read a
+// query costs SQLite as much as to answer it, and MySQL two more round trips. Safe
+// for concurrent use; they end with db.
+type kept struct {
+	db *sql.DB
+
+	mu     sync.RWMutex
+	byText map[string]*sql.Stmt
+}
+
+// statement is the one for query; nil = there are too many already.
+func (k *kept) statement(ctx context.Context, query string) (*sql.Stmt, error) {
+	k.mu.RLock()
+	stmt, full := k.byText[query], len(k.byText) >= maxKept
+	k.mu.RUnlock()
+	if stmt != nil || full {
+		return stmt, nil
+	}
+	stmt, err := k.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if other := k.byText[query]; other != nil { // somebody was faster
+		return other, stmt.Close()
+	}
+	if k.byText == nil {
+		k.byText = map[string]*sql.Stmt{}
+	}
+	k.byText[query] = stmt
+	return stmt, nil
 }
 
 // where is the conditions of a query, all of which hold.

@@ -109,7 +109,7 @@ func connect(ctx context.Context, d *dialect, url string, strategy strategy, o O
 		return nil, err
 	}
 	s := &Store{
-		reads:    reads{db: c.read, dialect: d},
+		reads:    reads{db: c.read, dialect: d, kept: &kept{db: c.read}},
 		strategy: strategy,
 		clock:    o.Clock,
 		conns:    c,
