@@ -53,7 +53,7 @@ func (b *background) start() {
 	b.loops.Go(func() {
 		b.every("orders", nil, func(ctx context.Context) error {
 			_, err := b.sweepOrders(ctx)
-			return errors.Join(err, b.sweepParked(ctx))
+			return errors.Join(err, b.sweepParked(ctx), b.sweepHolds(ctx))
 		})
 	})
 }

@@ -99,6 +99,18 @@ const (
 	CodeCustomerRequired  = "customer_required" // the sale has a limit for each customer
 	CodeCustomerLimit     = "customer_limit"
 	CodeInvalidTime       = "invalid_time"
+
+	CodeAccountUnknown    = "account_unknown"
+	CodeAccountExists     = "account_already_exists"
+	CodeAccountFrozen     = "account_frozen"
+	CodeInsufficientFunds = "insufficient_funds"
+	CodeCeiling           = "balance_ceiling" // the account would have more than it may
+	CodeLimits            = flow.InvalidTerms
+	CodeHoldFinal         = flow.HoldOver
+	CodeExceedsHold       = flow.ExceedsHold
+	CodePayoutLimit       = "payout_limit"
+	CodeDailyLimit        = "daily_limit"
+	CodeSelfApproval      = flow.SelfApproval
 )
 
 func reject(code, format string, args ...any) *Rejection {

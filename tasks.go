@@ -80,6 +80,9 @@ func (b *background) run(ctx context.Context, r ledger.Record) error {
 	if err != nil || !ok {
 		return err
 	}
+	if t.Do == flow.DoPayout || t.Do == flow.DoTrace {
+		return b.runPayout(ctx, t)
+	}
 	ev, why, err := b.call(ctx, t)
 	if err != nil {
 		return err

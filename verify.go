@@ -14,7 +14,8 @@ import (
 // every order against the ledger: its state against its holds, its amounts
 // against its payments and refunds, what is due to buyers against the balances,
 // the clearing accounts and what customers have used of their allowances against
-// all of it, and the sales against their calendars. progress may be nil.
+// all of it, and the sales against their calendars. Wallets are held against the
+// transfers, holds, payouts and limits that explain them. progress may be nil.
 func (h *Holdfast) Verify(ctx context.Context, progress func(done, total int64)) (ledger.Report, error) {
 	var rep ledger.Report
 	err := h.store.Snapshot(ctx, func(r ledger.Reader) (err error) {
@@ -76,6 +77,9 @@ func (v *orderVerifier) run(ctx context.Context) error {
 		return err
 	}
 	if err := v.statements(ctx); err != nil {
+		return err
+	}
+	if err := v.wallets(ctx); err != nil {
 		return err
 	}
 	return v.balances(ctx)
@@ -237,7 +241,7 @@ func (v *orderVerifier) balances(ctx context.Context) error {
 				delete(v.due, order)
 			}
 			want, ok := v.want[b.Key]
-			if (ok || b.Account == flow.Limits || strings.HasPrefix(string(b.Account), "used/")) && b.Posted != want {
+			if (ok || explained(b.Account)) && b.Posted != want {
 				v.rep.Found(0, "balance", "%s %s is %d, the documents say %d", b.Account, b.Asset, b.Posted, want)
 			}
 			delete(v.want, b.Key)

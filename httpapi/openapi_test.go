@@ -77,7 +77,11 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 		"POST /v1/orders/{id}/refunds", "GET /v1/refunds/{id}", "POST /v1/orders/{id}/fulfil", "GET /v1/orders/{id}/events",
 		"GET /v1/events", "POST /webhooks/{gateway}", "POST /v1/verify", "POST /v1/reconciliations", "GET /healthz", "GET /readyz",
 		"POST /v1/sales", "GET /v1/sales", "GET /v1/sales/{id}",
-		"GET /v1/tickets/{ticket}", "GET /metrics",
+		"POST /v1/accounts", "GET /v1/accounts/{id}", "GET /v1/accounts/{id}/balances", "GET /v1/accounts/{id}/statement", "POST /v1/accounts/{id}/limits",
+		"POST /v1/accounts/{id}/freeze", "POST /v1/accounts/{id}/unfreeze", "POST /v1/accounts/{id}/deposits",
+		"POST /v1/transfers", "POST /v1/transfers/bulk", "GET /v1/transfers/{id}",
+		"POST /v1/holds", "GET /v1/holds/{id}", "POST /v1/holds/{id}/commit", "POST /v1/holds/{id}/void", "POST /v1/holds/{id}/extend",
+		"POST /v1/payouts", "GET /v1/payouts", "GET /v1/payouts/{id}", "POST /v1/payouts/{id}/approve", "POST /v1/payouts/{id}/cancel", "GET /v1/tickets/{ticket}", "GET /metrics",
 		"POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/{id}",
 	} {
 		method, path, _ := strings.Cut(route, " ")

@@ -21,7 +21,7 @@ type Problem struct {
 	RequestID string        `json:"request_id" doc:"What to tell the operator"`
 	Errors    []FieldError  `json:"errors,omitempty"`
 	SKU       string        `json:"sku,omitempty" doc:"The line at fault"`
-	Available *int64        `json:"available,omitempty" doc:"Pieces left: with sold_out of the item, with customer_limit for the customer"`
+	Available *int64        `json:"available,omitempty" doc:"Pieces left: with sold_out of the item, with customer_limit for the customer. Minor units left: with insufficient_funds, balance_ceiling, daily_limit and payout_limit"`
 	OpensAt   holdfast.Time `json:"opens_at,omitzero" doc:"With sale_not_open"`
 }
 
@@ -62,6 +62,18 @@ var statusOf = map[string]int{
 	holdfast.CodeCustomerRequired:  http.StatusUnprocessableEntity,
 	holdfast.CodeCustomerLimit:     http.StatusTooManyRequests,
 	holdfast.CodeInvalidTime:       http.StatusBadRequest,
+
+	holdfast.CodeAccountUnknown:    http.StatusUnprocessableEntity,
+	holdfast.CodeAccountExists:     http.StatusConflict,
+	holdfast.CodeAccountFrozen:     http.StatusConflict,
+	holdfast.CodeInsufficientFunds: http.StatusConflict,
+	holdfast.CodeCeiling:           http.StatusConflict,
+	holdfast.CodeLimits:            http.StatusConflict,
+	holdfast.CodeHoldFinal:         http.StatusConflict,
+	holdfast.CodeExceedsHold:       http.StatusUnprocessableEntity,
+	holdfast.CodePayoutLimit:       http.StatusConflict,
+	holdfast.CodeDailyLimit:        http.StatusConflict,
+	holdfast.CodeSelfApproval:      http.StatusForbidden,
 
 	codeInvalidPath:        http.StatusBadRequest,
 	codeInvalidHost:        http.StatusMisdirectedRequest,

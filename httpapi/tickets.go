@@ -81,7 +81,8 @@ func getTicket(ctx context.Context, c *call, _ *none) (ticket, error) {
 // available is what is left, where a rejection says so.
 func available(r *holdfast.Rejection) *int64 {
 	switch r.Code {
-	case holdfast.CodeSoldOut, holdfast.CodeCustomerLimit:
+	case holdfast.CodeSoldOut, holdfast.CodeCustomerLimit,
+		holdfast.CodeInsufficientFunds, holdfast.CodeCeiling, holdfast.CodeDailyLimit, holdfast.CodePayoutLimit:
 		return &r.Available
 	}
 	return nil

@@ -15,6 +15,7 @@ type Case struct {
 	Payments []Payment // oldest first
 	Refunds  []Refund  // oldest first
 	Tasks    []Task
+	Payout   *Payout // the case is a payout's, and has a task at most besides
 }
 
 // On is what happened.
@@ -71,6 +72,9 @@ type Event struct {
 	Reason  string
 	Restock []Restock
 
+	By  string // Approve: who does
+	Why string // NoAnswer: for people
+
 	// Facts.
 	Ref, URL, Secret, Code string
 	Amount                 int64
@@ -81,7 +85,8 @@ type Event struct {
 
 	// Short counts, by asset, how often the ledger has refused the goods of late
 	// money (MoneyCame only): for want of pieces, which calls for the next late
-	// policy, or because the customer has used up the limit meanwhile.
+	// policy, or because the customer has used up the limit meanwhile. For a payout
+	// that came back it counts for want of room.
 	Short map[ledger.Asset]int
 }
 
@@ -217,7 +222,7 @@ func (w *work) stepRefund(on On) *Refusal {
 }
 
 // commands are refused where there is no row; everything else is a fact.
-var commands = map[On]bool{Pay: true, Cancel: true, Fulfil: true, Repaid: true}
+var commands = map[On]bool{Pay: true, Cancel: true, Fulfil: true, Repaid: true, Request: true, Approve: true}
 
 func (c Case) clone() Case {
 	c.Order.Lines = slices.Clone(c.Order.Lines)

@@ -198,7 +198,9 @@ const (
 	DoQuery  Do = "query"
 	DoClose  Do = "close"
 	DoRefund Do = "refund"
-	DoLook   Do = "look" // ask what became of a refund
+	DoLook   Do = "look"   // ask what became of a refund
+	DoPayout Do = "payout" // send a payout's number
+	DoTrace  Do = "trace"  // ask what became of it
 	DoNone   Do = "none"
 )
 

@@ -39,6 +39,9 @@ func (c Change) Records() []ledger.Record {
 			out = append(out, ledger.Record{Kind: KindRefund, ID: r.ID, Version: r.Version, State: string(r.State), Owner: r.Order, Ref: r.Ref, Body: marshal(r)})
 		}
 	}
+	if p := c.Case.Payout; p != nil && c.dirty[p.ID] {
+		out = append(out, p.record())
+	}
 	for _, t := range c.Case.Tasks {
 		if c.dirty["task/"+t.ID] {
 			out = append(out, t.Record())

@@ -16,9 +16,12 @@ var (
 	paymentStates = []State{Requested, Waiting, Open, AttemptClosed, Declined, AttemptPaid}
 	refundStates  = []State{RefundRequested, RefundAccepted, RefundDone, RefundRefused, RefundFailed}
 
+	payoutStates = []State{PayoutRequested, PayoutPending, PayoutHeld, PayoutSubmitted, PayoutUnknown, PayoutPaid, PayoutFailed, PayoutReturned, PayoutCancelled}
+
 	orderEvents   = []On{Pay, Cancel, Due, GiveUp, money, noMoney, Fulfil, Repaid, moneyBack, moneyStays, moneyAgain}
 	paymentEvents = []On{Opened, Refused, MoneyCame, ClosedThere, start, close_}
 	refundEvents  = []On{RefundTaken, RefundMade, RefundDenied, RefundBroke}
+	payoutEvents  = []On{Request, Approve, Cancel, Send, PayoutTaken, PayoutMade, PayoutBroke, PayoutBack, NotThere, NoAnswer}
 )
 
 const statesFile = "../../docs/states.md"
@@ -41,13 +44,14 @@ func TestStatesDocumentIsFresh(t *testing.T) {
 
 func statesDocument() string {
 	var b strings.Builder
-	b.WriteString("# What an order, a payment and a refund do next\n\n")
+	b.WriteString("# What an order, a payment, a refund and a payout do next\n\n")
 	b.WriteString("Generated from the tables in internal/flow by `go test ./internal/flow -run States -rewrite`. Do not edit.\n\n")
 	b.WriteString("A cell lists where an event leads from a state, and what is done. `refused` = the command has no effect;\n")
 	b.WriteString("`-` = the fact changes nothing. Where a cell has several lines, the first whose condition holds is taken.\n")
 	machine(&b, "Order", orderRows, orderStates, orderEvents)
 	machine(&b, "Payment", paymentRows, paymentStates, paymentEvents)
 	machine(&b, "Refund", refundRows, refundStates, refundEvents)
+	machine(&b, "Payout", payoutRows, payoutStates, payoutEvents)
 	return b.String()
 }
 
@@ -98,7 +102,7 @@ func TestTablesAreWellFormed(t *testing.T) {
 		rows   []row
 		states []State
 		events []On
-	}{{"order", orderRows, orderStates, orderEvents}, {"payment", paymentRows, paymentStates, paymentEvents}, {"refund", refundRows, refundStates, refundEvents}} {
+	}{{"order", orderRows, orderStates, orderEvents}, {"payment", paymentRows, paymentStates, paymentEvents}, {"refund", refundRows, refundStates, refundEvents}, {"payout", payoutRows, payoutStates, payoutEvents}} {
 		always := map[string]bool{}
 		for _, r := range m.rows {
 			if !slices.Contains(m.states, r.from) || !slices.Contains(m.states, r.to) || !slices.Contains(m.events, r.on) {
