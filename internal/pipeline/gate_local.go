@@ -116,6 +116,15 @@ func (c *LocalCounter) key(key ledger.Key, now time.Time) *count {
 	return k
 }
 
+// quiet says that nothing could have been taken between since and now.
+func (c *LocalCounter) quiet(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.keys) == 0 && since.Before(c.since) {
+		c.since = since
+	}
+}
+
 // forget starts k anew, with a memory that reaches back to since, but for the cursors of those who list what was taken.
 func (k *count) forget(since time.Time) {
 	*k = count{since: since, pending: map[string]taken{}, memory: map[string]int64{}, trimmed: k.trimmed + int64(len(k.order))}

@@ -84,7 +84,8 @@ func (w *writer) compare(lines, seq int64, now time.Time) {
 }
 
 // look sees how long the journal is before anybody asks for anything; when it
-// can't, the first resync does.
+// can't, the first resync does. Since the last line nobody has written, so memory
+// reaches back to it, although this process was not there.
 func (g *Gate) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, resyncDeadline)
 	defer cancel()
@@ -93,7 +94,16 @@ func (g *Gate) look(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	at, err := g.store.Now(ctx)
+	if err != nil {
+		return
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.writer.compare(lines, head.Seq, time.Now())
+	now := time.Now()
+	g.writer.compare(lines, head.Seq, now)
+	g.writer.since = now.Add(-time.Duration(at-head.At) * time.Millisecond)
+	if local, ok := g.counter.(*LocalCounter); ok {
+		local.quiet(g.writer.since)
+	}
 }

@@ -57,6 +57,22 @@ func TestAGateThatWritesAloneRemembersSinceItWasMade(t *testing.T) {
 	})
 }
 
+// A process that starts on a store that was left alone for a while knows as much
+// as one that was there: nothing was accepted meanwhile.
+func TestAGateRemembersSinceTheStoreWasLastWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := openSale(t, 1)
+		pass(90 * time.Second)
+		g := pipeline.NewGate(s.double, s.store, pipeline.NewLocalCounter(pipeline.CounterOptions{Recall: time.Millisecond}),
+			pipeline.GateOptions{Accounts: []ledger.Account{stock}})
+		defer g.Close(context.Background())
+		pass(time.Millisecond)
+		s.wantCode(g, order("first", 1), ledger.OK)
+		s.storm(g, "late-")
+		s.wantMemory(g, 90*time.Second, 91*time.Second)
+	})
+}
+
 func TestAGateBelievesItsMemoryOnlyWhileNobodyElseWrites(t *testing.T) {
 	alone(t, 1, func(s *sale, g *pipeline.Gate) {
 		s.sellOut(g)
