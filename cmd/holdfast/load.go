@@ -66,10 +66,12 @@ func (b *benching) drive(ctx context.Context, askers []placer, skus []string, d 
 			all.add(c.seen)
 		})
 	}
+	missed := int64(0)
 	if b.rate > 0 {
-		all.notStarted = pace(ctx, due, b.rate, start, d)
+		missed = pace(ctx, due, b.rate, start, d)
 	}
 	asking.Wait()
+	all.notStarted = missed
 	all.elapsed = time.Since(start)
 	return all
 }
