@@ -1,9 +1,11 @@
 # Short names only; everything is in scripts/.
-.PHONY: test demo docs
+.PHONY: test demo interop docs
 test:
 	scripts/test
 demo:
 	go run ./cmd/holdfast demo
+interop:
+	scripts/interop
 docs:
 	go test ./internal/flow -run States -rewrite
 	go test ./httpapi -run OpenAPI -rewrite

@@ -52,7 +52,7 @@ func endpoints() []endpoint {
 
 var commonParams = []string{
 	"app_id", "method", "format", "charset", "sign_type", "sign", "timestamp", "version", "biz_content",
-	"notify_url", "return_url", "app_cert_sn", "alipay_root_cert_sn",
+	"notify_url", "return_url", "app_cert_sn", "alipay_root_cert_sn", "alipay_sdk", // what called, and its version
 }
 
 // serve answers one API call, with its faults. A page or wap request may come
