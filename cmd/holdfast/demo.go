@@ -29,6 +29,7 @@ type demo struct {
 	buyers, stock int
 	seed          uint64
 	faults        string
+	gateway       string
 	db, addr      string
 	redis         string
 	once          bool
@@ -38,11 +39,13 @@ func (h *host) demoCommand() *cobra.Command {
 	d := &demo{}
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Run a flash sale against a troubled gateway and audit it",
+		Short: "Run a flash sale against troubled gateways and audit it",
 		Long: `Run a flash sale through the real HTTP API: far more buyers than pieces, a good
-part of whom misbehave, and a simulated Stripe that loses answers, sends its
-notices late, twice, reordered or forged, and fails. Then recompute from the
-journal and from the gateway's books whether every promise was kept.
+part of whom misbehave, and simulated gateways that lose answers, send their
+notices late, twice, reordered or forged, and fail. Then recompute from the
+journal and from the gateways' books whether every promise was kept.
+
+The clock of the shop and the gateways goes 30 times as fast as yours meanwhile.
 
 It needs nothing but this program, and stays up afterwards to be looked at,
 unless --once is given.`,
@@ -53,6 +56,7 @@ unless --once is given.`,
 	f.IntVar(&d.stock, "stock", 100, "how many pieces there are")
 	f.Uint64Var(&d.seed, "seed", 0, "what every random choice is made from; 0 = another one each time")
 	f.StringVar(&d.faults, "faults", "on", "on or off")
+	f.StringVar(&d.gateway, "gateway", mixed, "alipay, wechatpay, stripe, or mixed: each buyer takes one of the three, and some change their mind")
 	f.StringVar(&d.db, "db", "", "an empty `store` to use and to keep; none = a temporary one")
 	f.StringVar(&d.redis, "redis", "", "let buyers queue in this Redis, redis://HOST:PORT; none = they don't queue")
 	f.StringVar(&d.addr, "addr", "127.0.0.1:0", "the loopback `address` of the API; port 0 = a free one")
@@ -75,6 +79,9 @@ func (d *demo) check() error {
 	}
 	if d.faults != "on" && d.faults != "off" {
 		return usagef("--faults is neither on nor off")
+	}
+	if boothNames(d.gateway) == nil {
+		return usagef("--gateway is not alipay, wechatpay, stripe or mixed")
 	}
 	if !loopback(d.addr) {
 		return usagef("a demo is for a loopback address, and %s is none", d.addr)
@@ -103,10 +110,11 @@ func (h *host) demo(ctx context.Context, d *demo) error {
 
 // flashSale runs the sale, waits until all is quiet, audits and tells.
 func (h *host) flashSale(ctx context.Context, d *demo, s *shop) error {
-	crowd := flashsale.Crowd(d.seed, d.buyers, s.skus)
+	crowd := flashsale.Crowd(d.seed, d.buyers, s.skus, s.ways())
 	b := h.progress("flash sale", int64(d.buyers))
 	seen := flashsale.Run(ctx, flashsale.Sale{
 		API: s.api, Key: s.key, Seed: d.seed, Crowd: crowd, Limit: saleFor, Served: b.set,
+		Until: s.clock.until,
 	})
 	b.end()
 	if err := ctx.Err(); err != nil {
@@ -119,7 +127,10 @@ func (h *host) flashSale(ctx context.Context, d *demo, s *shop) error {
 	if err != nil {
 		return err
 	}
-	if err := h.show(res, func(w io.Writer) { showDemo(w, res) }); err != nil {
+	if err := h.show(res, func(w io.Writer) {
+		showDemo(w, res)
+		fmt.Fprintf(w, "The same again: holdfast demo --gateway %s --buyers %d --stock %d --seed %d\n", d.gateway, d.buyers, d.stock, d.seed)
+	}); err != nil {
 		return err
 	}
 	for _, p := range problems {
@@ -157,7 +168,7 @@ type result struct {
 	RequestsPerS     float64 `json:"requests_per_s"`
 	HoldP50          float64 `json:"hold_p50_ms"`
 	HoldP99          float64 `json:"hold_p99_ms"`
-	VerifyOK         bool    `json:"verify_ok"` // Verify, and the gateway's books agree with the clearing account
+	VerifyOK         bool    `json:"verify_ok"` // Verify, and the gateways' books agree with the clearing accounts
 	Seed             uint64  `json:"seed"`
 }
 
@@ -208,29 +219,30 @@ func showDemo(w io.Writer, r result) {
 		table.Row{"requests a second", r.RequestsPerS},
 		table.Row{"held within, half of them", fmt.Sprintf("%.1f ms", r.HoldP50)},
 		table.Row{"held within, 99 of 100", fmt.Sprintf("%.1f ms", r.HoldP99)},
-		table.Row{"journal and gateway agree", verified},
+		table.Row{"journal and gateways agree", verified},
 	)
-	fmt.Fprintf(w, "The same again: holdfast demo --buyers %d --stock %d --seed %d\n", r.Buyers, r.Stock, r.Seed)
 }
 
 // invitation says what can be looked at while the demo stays up.
 func (s *shop) invitation(d *demo) string {
 	curl := fmt.Sprintf("curl -s -H 'Authorization: Bearer %s'", s.key)
-	return strings.Join([]string{
+	lines := []string{"", "API docs           " + s.api + "/docs"}
+	for _, b := range s.booths {
+		lines = append(lines, fmt.Sprintf("%-18s %s/_sim/", "Gateway "+b.name, b.url))
+	}
+	first := s.booths[0].ways[0]
+	return strings.Join(append(lines,
+		"Store              "+d.db,
 		"",
-		"API docs           " + s.api + "/docs",
-		"Gateway simulator  " + s.sim.url + "/_sim/",
-		"Store              " + d.db,
-		"",
-		"Why is what is there?  " + curl + " '" + s.api + "/v1/items/" + s.skus[0] + "/stock/explain'",
-		"The last orders        " + curl + " '" + s.api + "/v1/orders?limit=3'",
-		"What happened, live    " + curl + " -N " + s.api + "/v1/events",
-		"Order a mug            " + curl + " -H 'Content-Type: application/json' -H \"Idempotency-Key: try-$(date +%s)-mug-order\" \\",
-		"                         -d '{\"lines\":[{\"sku\":\"" + tryItem + "\",\"quantity\":1}]}' " + s.api + "/v1/orders",
-		"Pay for it (its ID),   " + curl + " -H 'Content-Type: application/json' -H \"Idempotency-Key: try-$(date +%s)-mug-money\" \\",
-		"then open its \"url\"     -d '{\"return_url\":\"" + s.api + "/docs\"}' " + s.api + "/v1/orders/ID/payments",
+		"Why is what is there?  "+curl+" '"+s.api+"/v1/items/"+s.skus[0]+"/stock/explain'",
+		"The last orders        "+curl+" '"+s.api+"/v1/orders?limit=3'",
+		"What happened, live    "+curl+" -N "+s.api+"/v1/events",
+		"Order a mug            "+curl+" -H 'Content-Type: application/json' -H \"Idempotency-Key: try-$(date +%s)-mug-order\" \\",
+		"                         -d '{\"lines\":[{\"sku\":\""+tryItem+"\",\"quantity\":1}]}' "+s.api+"/v1/orders",
+		"Pay for it (its ID),   "+curl+" -H 'Content-Type: application/json' -H \"Idempotency-Key: try-$(date +%s)-mug-money\" \\",
+		"then open its \"url\"     -d '{\"gateway\":\""+first.Gateway+"\",\"return_url\":\""+s.api+"/docs\"}' "+s.api+"/v1/orders/ID/payments",
 		"",
 		"Ctrl-C ends it.",
 		"",
-	}, "\n")
+	), "\n")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestTheDemoKeepsEveryPromise(t *testing.T) {
@@ -12,12 +14,15 @@ func TestTheDemoKeepsEveryPromise(t *testing.T) {
 		t.Skip("takes seconds")
 	}
 	for _, c := range []struct {
-		seed   int
-		faults string
-	}{{1, "on"}, {2, "on"}, {3, "off"}} {
-		t.Run(fmt.Sprintf("seed %d faults %s", c.seed, c.faults), func(t *testing.T) {
+		gateway       string
+		seed          int
+		faults        string
+		buyers, stock int
+	}{{mixed, 1, "on", 200, 20}, {"alipay", 2, "on", 40, 4}, {"wechatpay", 3, "on", 40, 4}, {"stripe", 4, "on", 40, 4}, {mixed, 5, "off", 100, 10}} {
+		t.Run(fmt.Sprintf("%s seed %d faults %s", c.gateway, c.seed, c.faults), func(t *testing.T) {
 			t.Parallel()
-			r := do(t, "demo", "--once", "--json", "--buyers", "200", "--stock", "20", "--seed", fmt.Sprint(c.seed), "--faults", c.faults)
+			r := do(t, "demo", "--once", "--json", "--gateway", c.gateway, "--buyers", fmt.Sprint(c.buyers),
+				"--stock", fmt.Sprint(c.stock), "--seed", fmt.Sprint(c.seed), "--faults", c.faults)
 			if r.status != exitOK {
 				t.Fatalf("got %v, want status 0", r)
 			}
@@ -27,11 +32,36 @@ func TestTheDemoKeepsEveryPromise(t *testing.T) {
 			if err := dec.Decode(&res); err != nil || dec.More() {
 				t.Fatalf("got %q, want one object: %v", r.out, err)
 			}
-			if res.Sold != 20 || res.Rejected == 0 || !res.VerifyOK || int(res.Seed) != c.seed {
-				t.Errorf("got %+v, want 20 sold, many rejected, and the seed", res)
+			if res.Sold != int64(c.stock) || res.Rejected == 0 || !res.VerifyOK || int(res.Seed) != c.seed {
+				t.Errorf("got %+v, want %d sold, many rejected, and the seed", res, c.stock)
 			}
 		})
 	}
+}
+
+func TestTheDemoKnowsItsGateways(t *testing.T) {
+	if r := do(t, "demo", "--once", "--gateway", "paypal"); r.status != exitUsage || !strings.Contains(r.err, "--gateway") {
+		t.Errorf("got %v, want status %d and why", r, exitUsage)
+	}
+}
+
+func TestAPacedClockIsQuickerAndNeverGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newPaced(30)
+		start := c.now()
+		time.Sleep(2 * time.Second)
+		if got := c.now().Sub(start); got != time.Minute {
+			t.Errorf("got %v after 2 s, want a minute", got)
+		}
+		if got := c.until(start.Add(2 * time.Minute)); got != 2*time.Second {
+			t.Errorf("got %v until the next minute is over, want 2 s", got)
+		}
+		c.set(1)
+		time.Sleep(2 * time.Second)
+		if got := c.now().Sub(start); got != time.Minute+2*time.Second {
+			t.Errorf("got %v when it goes as ours again, want 2 s more than a minute", got)
+		}
+	})
 }
 
 func TestTheDemoWantsAnEmptyStore(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,69 +15,66 @@ import (
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/audit"
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/flashsale"
 	"github.com/holdfast-pay/holdfast/gateway"
-	"github.com/holdfast-pay/holdfast/gateway/stripe"
-	"github.com/holdfast-pay/holdfast/gateway/stripe/stripesim"
 	"github.com/holdfast-pay/holdfast/httpapi"
 )
-
-// troubled is a gateway on a bad day.
-var troubled = stripesim.Faults{
-	DelayNotice: 300 * time.Millisecond, LoseNotice: 0.1, DuplicateNotice: 0.2, ReorderNotice: 0.1, ForgeNotice: 0.1, TwoEvents: 0.1,
-	LostAnswer: 0.05, Stored500: 0.03, Unavailable: 0.05, RateLimited: 0.02, KeyInUse: 0.02,
-	SlowAnswer: 100 * time.Millisecond, PaidBeforeClose: 0.3,
-}
 
 // A demo's times are short, so that it shows within a minute what takes a
 // shop a day.
 const (
-	demoHold  = 3 * time.Second
-	demoPay   = 5 * time.Second
-	demoPoll  = time.Second
-	demoSweep = 200 * time.Millisecond
-	demoWork  = 16 // tasks at once
+	demoHold  = 3 * time.Second * demoPace // by the shop's clock
+	demoPay   = 4 * time.Second * demoPace
+	demoPoll  = time.Second * demoPace
+	demoSweep = 200 * time.Millisecond // by ours
+	demoWork  = 16                     // tasks at once
+
+	deliverEvery = 20 * time.Millisecond // by ours
+	deliverers   = 2                     // of each simulator
 )
 
 // catalogue is what is on sale.
 var catalogue = []holdfast.ItemInput{
-	{SKU: "tee-s", Name: "Tee, small", Names: map[string]string{"en": "Tee, small", "zh": "T恤 小号"}, Price: 1990, Currency: "EUR"},
-	{SKU: "tee-m", Name: "Tee, medium", Names: map[string]string{"en": "Tee, medium", "zh": "T恤 中号"}, Price: 1990, Currency: "EUR"},
-	{SKU: "tee-l", Name: "Tee, large", Names: map[string]string{"en": "Tee, large", "zh": "T恤 大号"}, Price: 2190, Currency: "EUR"},
+	{SKU: "tee-s", Name: "Tee, small", Names: map[string]string{"en": "Tee, small", "zh": "T恤 小号"}, Price: 1990, Currency: "CNY"},
+	{SKU: "tee-m", Name: "Tee, medium", Names: map[string]string{"en": "Tee, medium", "zh": "T恤 中号"}, Price: 1990, Currency: "CNY"},
+	{SKU: "tee-l", Name: "Tee, large", Names: map[string]string{"en": "Tee, large", "zh": "T恤 大号"}, Price: 2190, Currency: "CNY"},
 }
 
 // tryItem is there to play with when the sale is over.
 const tryItem = "mug"
 
-// shop is a whole shop in this process: the gateway's simulator, the store
+// shop is a whole shop in this process: the gateways' simulators, the store
 // with its work, and the API in front, each talking to the next over HTTP.
 type shop struct {
 	core     *holdfast.Holdfast
 	api, key string
 	skus     []string
-	sim      simulator
+	clock    *paced // of the store and the gateways
+	booths   []booth
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 	mu       sync.Mutex
 	failed   error // of a server that stopped by itself
 }
 
-type simulator struct {
-	*stripesim.Sim
-	url string
-}
-
 // openShop opens everything, or nothing.
 func openShop(ctx context.Context, d *demo) (*shop, error) {
-	s := &shop{}
+	s := &shop{clock: newPaced(demoPace)}
 	var live context.Context
 	live, s.stop = context.WithCancel(ctx)
-	if err := s.start(ctx, live, d); err != nil {
+	l, err := listen(ctx, d.addr)
+	if err != nil {
 		return nil, errors.Join(err, s.close(ctx))
 	}
+	s.api = address(l)
+	if err := s.start(ctx, live, d); err != nil {
+		return nil, errors.Join(err, l.Close(), s.close(ctx))
+	}
+	api := httpapi.New(s.core, httpapi.Options{Version: version().Version})
+	s.serve(live, l, httpapi.Server(api, slog.New(slog.DiscardHandler)), api.Drain)
 	return s, nil
 }
 
 func (s *shop) start(ctx, live context.Context, d *demo) error {
-	gateways, err := s.startSim(live, d)
+	gateways, err := s.putUp(live, d)
 	if err != nil {
 		return err
 	}
@@ -85,7 +83,7 @@ func (s *shop) start(ctx, live context.Context, d *demo) error {
 		preset = "queued"
 	}
 	s.core, err = holdfast.Open(ctx, d.db, holdfast.Options{Preset: preset, Redis: d.redis,
-		Gateways: gateways, HoldFor: demoHold, PayFor: demoPay, Poll: demoPoll, Sweep: demoSweep, Workers: demoWork,
+		Gateways: gateways, HoldFor: demoHold, PayFor: demoPay, Poll: demoPoll, Sweep: demoSweep, Workers: demoWork, Clock: s.clock.now,
 	})
 	if err != nil {
 		return err
@@ -103,35 +101,46 @@ func (s *shop) start(ctx, live context.Context, d *demo) error {
 	if s.key, _, err = s.core.CreateKey(ctx, "demo", []string{holdfast.ScopeAdmin}, 0); err != nil {
 		return err
 	}
-	l, err := listen(ctx, d.addr)
-	if err != nil {
-		return err
+	for _, b := range s.booths {
+		for range deliverers {
+			s.running.Go(func() { s.deliver(live, b.sim) })
+		}
 	}
-	s.api = address(l)
-	s.sim.SetWebhookURL(s.api + "/webhooks/stripe")
-	api := httpapi.New(s.core, httpapi.Options{Version: version().Version})
-	s.serve(live, l, httpapi.Server(api, slog.New(slog.DiscardHandler)), api.Drain)
-	s.running.Go(func() { s.sim.Run(live) })
 	return nil
 }
 
-func (s *shop) startSim(live context.Context, d *demo) (map[string]gateway.Gateway, error) {
-	l, err := listen(live, "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+// putUp serves the simulators of the demo's gateways.
+func (s *shop) putUp(live context.Context, d *demo) (map[string]gateway.Gateway, error) {
+	gateways := map[string]gateway.Gateway{}
+	for _, name := range boothNames(d.gateway) {
+		l, err := listen(live, "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		b, err := booths[name](stage{
+			url: address(l), notify: s.api + "/webhooks/" + name, now: s.clock.now, seed: d.seed, faults: d.faults == "on",
+		})
+		if err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+		s.booths, gateways[name] = append(s.booths, b), b.gateway
+		s.serve(live, l, simServer(b.sim), func() {})
 	}
-	s.sim = simulator{stripesim.New(stripesim.Config{Seed: d.seed}), address(l)}
-	if d.faults == "on" {
-		s.sim.SetFaults(troubled)
+	return gateways, nil
+}
+
+// deliver lets a simulator send what is due by the shop's clock, until the end.
+func (s *shop) deliver(live context.Context, sim sender) {
+	tick := time.NewTicker(deliverEvery)
+	defer tick.Stop()
+	for {
+		sim.Deliver(live)
+		select {
+		case <-tick.C:
+		case <-live.Done():
+			return
+		}
 	}
-	s.serve(live, l, simServer(s.sim.Sim), func() {})
-	g, err := stripe.New(stripe.Options{
-		SecretKey: stripesim.DefaultSecretKey, WebhookSecrets: []string{stripesim.DefaultWebhookSecret}, BaseURL: s.sim.url,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return map[string]gateway.Gateway{"stripe": g}, nil
 }
 
 func (s *shop) serve(live context.Context, l net.Listener, srv *http.Server, drain func()) {
@@ -159,10 +168,23 @@ func (s *shop) fill(ctx context.Context, stock int) error {
 
 // reopen puts something on sale that people have the time to pay for.
 func (s *shop) reopen(ctx context.Context) error {
+	s.clock.set(1)
 	return s.core.PutItems(ctx, []holdfast.ItemInput{{
-		SKU: tryItem, Name: "Mug", Names: map[string]string{"en": "Mug", "zh": "马克杯"}, Price: 900, Currency: "EUR",
+		SKU: tryItem, Name: "Mug", Names: map[string]string{"en": "Mug", "zh": "马克杯"}, Price: 900, Currency: "CNY",
 		HoldFor: 15 * time.Minute, Stock: 100,
 	}}, func() {})
+}
+
+// ways are those that buyers have: the usual one of each gateway, or all of the
+// only one.
+func (s *shop) ways() (ways []flashsale.Way) {
+	if len(s.booths) == 1 {
+		return s.booths[0].ways
+	}
+	for _, b := range s.booths {
+		ways = append(ways, b.ways[0])
+	}
+	return ways
 }
 
 // settle waits until nothing is under way. What still is after settleFor, the
@@ -177,7 +199,7 @@ func (s *shop) settle(ctx context.Context) error {
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		if _, notices := s.sim.NextDelivery(); rest && !notices {
+		if rest && !s.announcing() {
 			return nil
 		}
 		select {
@@ -188,6 +210,14 @@ func (s *shop) settle(ctx context.Context) error {
 	}
 }
 
+// announcing says that a gateway has something to send, now or later.
+func (s *shop) announcing() bool {
+	return slices.ContainsFunc(s.booths, func(b booth) bool {
+		_, more := b.sim.NextDelivery()
+		return more
+	})
+}
+
 func (s *shop) audit(ctx context.Context, crowd []flashsale.Buyer) (audit.Verdict, error) {
 	willing := audit.Willing{}
 	for _, b := range crowd {
@@ -195,7 +225,11 @@ func (s *shop) audit(ctx context.Context, crowd []flashsale.Buyer) (audit.Verdic
 			willing[b.SKU] = append(willing[b.SKU], b.ID)
 		}
 	}
-	return audit.Check(ctx, s.core.Ledger(), s.sim.Books(), willing)
+	books := audit.Books{}
+	for _, b := range s.booths {
+		books[b.name] = b.charges()
+	}
+	return audit.Check(ctx, s.core.Ledger(), books, willing)
 }
 
 // close ends everything, from the outside in.

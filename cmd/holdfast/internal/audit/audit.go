@@ -1,4 +1,4 @@
-// Package audit recomputes from the ledger's journal, and from the gateway's
+// Package audit recomputes from the ledger's journal, and from the gateways'
 // own books, whether the promises were kept: nothing sold twice, nothing lost,
 // nobody charged twice, nobody's money without goods, nothing left undone.
 //
@@ -9,9 +9,7 @@ package audit
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	"github.com/holdfast-pay/holdfast/gateway/stripe/stripesim"
 	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -65,12 +63,25 @@ func (v *Verdict) found(n *int64, by int64, format string, args ...any) {
 // there is one, by SKU.
 type Willing map[string][]string
 
-// Check reads one moment of the ledger and holds it against the books of the
-// one gateway, which must be at rest. willing may be nil.
-func Check(ctx context.Context, store ledger.Reader, books stripesim.Books, willing Willing) (Verdict, error) {
+// Books are what the gateways say that they took, by gateway. One that took
+// nothing must be in it too, or its clearing account is not looked at.
+type Books map[string][]Charge
+
+// Charge is one payment in a gateway's books. Amounts are minor units of
+// Currency.
+type Charge struct {
+	Order    string // whose money it is
+	Currency string // ISO 4217, upper case
+	Captured int64
+	Refunded int64 // of it, what has reached the buyer
+}
+
+// Check reads one moment of the ledger and holds it against the books of all
+// gateways, which must be at rest. willing may be nil.
+func Check(ctx context.Context, store ledger.Reader, books Books, willing Willing) (Verdict, error) {
 	var v Verdict
 	err := store.Snapshot(ctx, func(r ledger.Reader) error {
-		b, err := readBooks(ctx, r)
+		b, err := readBooks(ctx, r, books)
 		if err != nil {
 			return err
 		}
@@ -112,15 +123,16 @@ func (v *Verdict) goods(b *journal, willing Willing) {
 	}
 }
 
-// money holds every order against what the gateway says that it took for it.
-func (v *Verdict) money(b *journal, books stripesim.Books) {
+// money holds every order against what all gateways say that they took for it.
+func (v *Verdict) money(b *journal, books Books) {
 	net, back := map[string]int64{}, map[string]int64{}
-	atGateway := map[string]int64{}
-	for _, p := range books.Payments {
-		id := p.Metadata["order_id"]
-		net[id] += p.Captured - p.Refunded
-		back[id] += p.Refunded
-		atGateway[strings.ToUpper(p.Currency)] += p.Captured - p.Refunded
+	there := map[purse]int64{}
+	for gateway, charges := range books {
+		for _, c := range charges {
+			net[c.Order] += c.Captured - c.Refunded
+			back[c.Order] += c.Refunded
+			there[purse{gateway, c.Currency}] += c.Captured - c.Refunded
+		}
 	}
 	for _, o := range b.orders {
 		v.order(b, o, net[o.ID], back[o.ID])
@@ -128,18 +140,18 @@ func (v *Verdict) money(b *journal, books stripesim.Books) {
 	}
 	for id, amount := range net {
 		if amount != 0 {
-			v.found(&v.PaidWithoutGoods, 1, "the gateway has %d for order %q, which there is not", amount, id)
+			v.found(&v.PaidWithoutGoods, 1, "the gateways have %d for order %q, which there is not", amount, id)
 		}
 	}
-	for currency, amount := range b.clearing {
-		if booked := -amount; booked != atGateway[currency] {
-			v.found(&v.Disagreements, 1, "the clearing account says %d %s, the gateway %d", booked, currency, atGateway[currency])
+	for p, amount := range b.clearing {
+		if booked := -amount; booked != there[p] {
+			v.found(&v.Disagreements, 1, "the clearing account says %d %s, %s %d", booked, p.currency, p.gateway, there[p])
 		}
-		delete(atGateway, currency)
+		delete(there, p)
 	}
-	for currency, amount := range atGateway {
+	for p, amount := range there {
 		if amount != 0 {
-			v.found(&v.Disagreements, 1, "the gateway has %d %s, the clearing account nothing", amount, currency)
+			v.found(&v.Disagreements, 1, "%s has %d %s, the clearing account nothing", p.gateway, amount, p.currency)
 		}
 	}
 }
@@ -148,11 +160,11 @@ func (v *Verdict) order(b *journal, o flow.Order, net, back int64) {
 	delivered, owed := b.delivered(o), o.Paid-o.Refunded
 	switch {
 	case net > 0 && !delivered:
-		v.found(&v.PaidWithoutGoods, 1, "order %s is %s, the gateway has %d for it, and no goods moved", o.ID, o.State, net)
+		v.found(&v.PaidWithoutGoods, 1, "order %s is %s, the gateways have %d for it, and no goods moved", o.ID, o.State, net)
 	case net > owed, net > o.Total:
-		v.found(&v.DoubleCharged, 1, "order %s cost %d, %d of it refunded; the gateway has %d for it", o.ID, o.Paid, o.Refunded, net)
+		v.found(&v.DoubleCharged, 1, "order %s cost %d, %d of it refunded; the gateways have %d for it", o.ID, o.Paid, o.Refunded, net)
 	case net < owed:
-		v.found(&v.Disagreements, 1, "order %s says %d were paid and %d refunded; the gateway has %d", o.ID, o.Paid, o.Refunded, net)
+		v.found(&v.Disagreements, 1, "order %s says %d were paid and %d refunded; the gateways have %d", o.ID, o.Paid, o.Refunded, net)
 	case delivered && o.PaidAt == 0:
 		v.found(&v.Disagreements, 1, "order %s is %s, and its goods moved", o.ID, o.State)
 	}

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-pay/holdfast/gateway/stripe/stripesim"
 	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -15,7 +14,7 @@ import (
 // expired; cid paid too late, and the gateway has sent the money back.
 type history struct {
 	entries []ledger.Entry
-	books   stripesim.Books
+	books   Books
 	willing Willing
 }
 
@@ -50,9 +49,12 @@ func order(id string, version int64, state flow.State, paid int64) ledger.Record
 	return record(flow.KindOrder, id, string(state), version, o)
 }
 
-func charge(order string, captured, refunded int64) stripesim.Payment {
-	return stripesim.Payment{ID: "pi_" + order, Metadata: map[string]string{"order_id": order}, Amount: price, Currency: "eur", Captured: captured, Refunded: refunded}
+func charge(order string, captured, refunded int64) Charge {
+	return Charge{Order: order, Currency: "EUR", Captured: captured, Refunded: refunded}
 }
+
+// took adds a charge to the books of a gateway.
+func (h *history) took(gateway string, c Charge) { h.books[gateway] = append(h.books[gateway], c) }
 
 func honest() *history {
 	stripe := flow.Clearing("stripe")
@@ -68,7 +70,7 @@ func honest() *history {
 			{ID: "cid-3", Ops: []ledger.Op{money(stripe, flow.RefundsDue("cid"), price)}, Records: []ledger.Record{order("cid", 3, flow.Refunding, 0)}},
 			{ID: "cid-4", Ops: []ledger.Op{money(flow.RefundsDue("cid"), stripe, price)}, Records: []ledger.Record{order("cid", 4, flow.Refunded, 0)}},
 		},
-		books:   stripesim.Books{Payments: []stripesim.Payment{charge("ann", price, 0), charge("cid", price, price)}},
+		books:   Books{"stripe": {charge("ann", price, 0), charge("cid", price, price)}, "alipay": nil},
 		willing: Willing{"tee": {"ann"}},
 	}
 }
@@ -123,32 +125,39 @@ func TestEachBrokenPromiseIsFound(t *testing.T) {
 			h.willing["tee"] = append(h.willing["tee"], "dan")
 		}, Verdict{Sold: 1, Undersold: 1, Refunded: 1}},
 		{"charged twice", func(h *history) {
-			h.books.Payments = append(h.books.Payments, charge("ann", price, 0))
+			h.took("stripe", charge("ann", price, 0))
 		}, Verdict{Sold: 1, DoubleCharged: 1, Disagreements: 1, Refunded: 1}},
+		{"charged twice, by two gateways", func(h *history) {
+			h.took("alipay", charge("ann", price, 0))
+		}, Verdict{Sold: 1, DoubleCharged: 1, Disagreements: 1, Refunded: 1}},
+		{"booked at another gateway than the one that took it", func(h *history) {
+			h.took("alipay", h.books["stripe"][0])
+			h.books["stripe"] = h.books["stripe"][1:]
+		}, Verdict{Sold: 1, Disagreements: 2, Refunded: 1}},
 		{"charged twice, repaid in part", func(h *history) {
-			h.books.Payments = append(h.books.Payments, charge("ann", price, 1000))
+			h.took("stripe", charge("ann", price, 1000))
 		}, Verdict{Sold: 1, DoubleCharged: 1, Disagreements: 1, Refunded: 2}},
 		{"charged twice and repaid", func(h *history) {
-			h.books.Payments = append(h.books.Payments, charge("ann", price, price))
+			h.took("stripe", charge("ann", price, price))
 		}, Verdict{Sold: 1, Refunded: 2}},
 		{"paid and expired", func(h *history) {
-			h.books.Payments = append(h.books.Payments, charge("bob", price, 0))
+			h.took("stripe", charge("bob", price, 0))
 		}, Verdict{Sold: 1, PaidWithoutGoods: 1, Disagreements: 1, Refunded: 1}},
 		{"said to be paid, and the goods did not move", func(h *history) {
 			h.drop("bob-2")
 			h.add("bob-2", []ledger.Op{ledger.Void("bob"), money(stripe, flow.Revenue, price)}, order("bob", 2, flow.Paid, price))
-			h.books.Payments = append(h.books.Payments, charge("bob", price, 0))
+			h.took("stripe", charge("bob", price, 0))
 		}, Verdict{Sold: 1, PaidWithoutGoods: 1, Refunded: 1}},
 		{"money of an unknown order", func(h *history) {
-			h.books.Payments = append(h.books.Payments, charge("eve", price, 0))
+			h.took("stripe", charge("eve", price, 0))
 		}, Verdict{Sold: 1, PaidWithoutGoods: 1, Disagreements: 1, Refunded: 1}},
 		{"paid, says the journal alone", func(h *history) {
-			h.books.Payments = h.books.Payments[1:]
+			h.books["stripe"] = h.books["stripe"][1:]
 		}, Verdict{Sold: 1, Disagreements: 2, Refunded: 1}},
 		{"still held", func(h *history) { h.drop("bob-2") }, Verdict{Sold: 1, Stuck: 2, Refunded: 1}},
 		{"late money still due", func(h *history) {
 			h.drop("cid-4")
-			h.books.Payments[1].Refunded = 0
+			h.books["stripe"][1].Refunded = 0
 		}, Verdict{Sold: 1, PaidWithoutGoods: 1, Stuck: 2}},
 		{"a task given up", func(h *history) {
 			h.add("task", nil, record(flow.KindTask, "t", flow.TaskStuck, 1, flow.Task{ID: "t"}))

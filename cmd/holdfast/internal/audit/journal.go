@@ -19,22 +19,31 @@ type stock struct {
 	posted, held             int64 // of the account stock, as it stands
 }
 
+// purse is a gateway's money in one currency.
+type purse struct{ gateway, currency string }
+
 // journal is the ledger as an auditor reads it.
 type journal struct {
 	stock    map[string]*stock
 	moved    map[int64]map[string]int64 // pieces that left for sold, by journal line and SKU
 	paidAt   map[string]int64           // the journal line that wrote the order's payment
 	orders   []flow.Order
-	clearing map[string]int64 // posted, by currency
+	clearing map[purse]int64  // posted
 	due      []ledger.Balance // owed to buyers
 	waiting  []string
 	held     []ledger.Hold
+
+	gateways map[ledger.Account]string // by their clearing account
 }
 
-func readBooks(ctx context.Context, r ledger.Reader) (*journal, error) {
+func readBooks(ctx context.Context, r ledger.Reader, books Books) (*journal, error) {
 	j := &journal{
 		stock: map[string]*stock{}, moved: map[int64]map[string]int64{},
-		paidAt: map[string]int64{}, clearing: map[string]int64{},
+		paidAt: map[string]int64{}, clearing: map[purse]int64{},
+		gateways: map[ledger.Account]string{},
+	}
+	for gateway := range books {
+		j.gateways[flow.Clearing(gateway)] = gateway
 	}
 	for _, step := range []func(context.Context, ledger.Reader) error{
 		j.readPostings, j.readBalances, j.readPaid, j.readOrders, j.readWaiting, j.readHolds,
@@ -113,14 +122,13 @@ func (j *journal) readPostings(ctx context.Context, r ledger.Reader) error {
 
 func (j *journal) readBalances(ctx context.Context, r ledger.Reader) error {
 	var after ledger.Key
-	clearing := flow.Clearing("stripe")
 	return all(func() ([]ledger.Balance, error) {
 		return r.Balances(ctx, ledger.BalanceQuery{After: after})
 	}, func(b ledger.Balance) error {
 		after = b.Key
 		switch {
-		case b.Account == clearing:
-			j.clearing[string(b.Asset)] = b.Posted
+		case j.gateways[b.Account] != "":
+			j.clearing[purse{j.gateways[b.Account], string(b.Asset)}] = b.Posted
 		case b.Account == flow.Stock:
 			if _, s, ok := j.sku(b.Asset); ok {
 				s.posted, s.held = b.Posted, b.Held

@@ -22,6 +22,7 @@ const (
 	firstPause  = 50 * time.Millisecond  // before the second try; doubled for each further one
 	longest     = 800 * time.Millisecond // pause
 	maxBody     = 1 << 20                // bytes of an answer
+	maxHops     = 5                      // from an address to a payment page
 	thanksPage  = "https://shop.example/thanks"
 	contentType = "application/json"
 )
@@ -120,6 +121,41 @@ func (c *client) once(ctx context.Context, method, path, idempotency string, in 
 		}
 	}
 	return a, nil
+}
+
+// open leads a buyer to the page where he pays; "" when the gateway shows him
+// none, as it is over. A code is scanned with his phone.
+func (c *client) open(ctx context.Context, address string, w Way) (page string, err error) {
+	scanned := strings.HasPrefix(address, "weixin:")
+	if scanned {
+		address = w.Phone + "/scan?" + url.Values{"code": {address}}.Encode()
+	}
+	for range maxHops {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return "", err
+		}
+		res, err := c.http.Do(req)
+		if err != nil {
+			return "", err
+		}
+		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxBody)) // so that the connection can be used again
+		res.Body.Close()
+		next, moved := res.Location()
+		switch {
+		case moved == nil:
+			address = next.String()
+		case res.StatusCode == http.StatusBadRequest:
+			return "", nil
+		case res.StatusCode != http.StatusOK:
+			return "", errors.New("the gateway's page answered " + res.Status)
+		case scanned: // a phone has no shop to go back to
+			return address + "?" + url.Values{"redirect_url": {thanksPage}}.Encode(), nil
+		default:
+			return address, nil
+		}
+	}
+	return "", errors.New("the gateway's page is nowhere")
 }
 
 // press presses a button of the gateway's page. It says whether the page sent

@@ -13,12 +13,14 @@ import (
 	"time"
 )
 
+var twoWays = []Way{{Gateway: "till", Method: "page"}, {Gateway: "till", Method: "code"}}
+
 func TestTheSameSeedMakesTheSameCrowd(t *testing.T) {
 	skus := []string{"a", "b"}
-	if one, two := Crowd(7, 300, skus), Crowd(7, 300, skus); !reflect.DeepEqual(one, two) {
+	if one, two := Crowd(7, 300, skus, twoWays), Crowd(7, 300, skus, twoWays); !reflect.DeepEqual(one, two) {
 		t.Error("got two crowds from one seed")
 	}
-	if one, two := Crowd(7, 300, skus), Crowd(8, 300, skus); reflect.DeepEqual(one, two) {
+	if one, two := Crowd(7, 300, skus, twoWays), Crowd(8, 300, skus, twoWays); reflect.DeepEqual(one, two) {
 		t.Error("got one crowd from two seeds")
 	}
 }
@@ -28,7 +30,7 @@ func TestTheCrowdHasEveryHabit(t *testing.T) {
 	for _, s := range shares {
 		total += s.percent
 	}
-	for _, b := range Crowd(1, 2000, []string{"a"}) {
+	for _, b := range Crowd(1, 2000, []string{"a"}, twoWays) {
 		seen[b.habit]++
 	}
 	if total != 100 || len(seen) != len(shares) {
@@ -73,7 +75,7 @@ func api(t *testing.T, order func(w http.ResponseWriter, key string)) Sale {
 	})
 	srv := httptest.NewServer(mux)
 	t.Cleanup(srv.Close)
-	return Sale{API: srv.URL, Limit: time.Minute}
+	return Sale{API: srv.URL, Limit: time.Minute, Until: time.Until}
 }
 
 func problem(w http.ResponseWriter, status int, code string) {
@@ -82,9 +84,64 @@ func problem(w http.ResponseWriter, status int, code string) {
 }
 
 func one(h habit) []Buyer {
-	b := Crowd(1, 1, []string{"a"})
+	b := Crowd(1, 1, []string{"a"}, twoWays)
 	b[0].habit, b[0].arrive = h, 0
 	return b
+}
+
+// A buyer who changes his mind asks for the other way, waits until the first is
+// closed, and pays on the page of the second.
+func TestWhoChangesHisMindPaysInTheOtherWay(t *testing.T) {
+	var asked []string
+	var looks, paid atomic.Int64
+	mux := http.NewServeMux()
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	mux.HandleFunc("POST /v1/orders/o/payments", func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Gateway, Method string }
+		_ = json.NewDecoder(r.Body).Decode(&in)
+		if asked = append(asked, in.Method); len(asked) == 1 {
+			fmt.Fprintf(w, `{"id":"p1","state":"open","url":"%s/page"}`, srv.URL)
+			return
+		}
+		fmt.Fprint(w, `{"id":"p2","state":"waiting"}`)
+	})
+	mux.HandleFunc("GET /v1/payments/p2", func(w http.ResponseWriter, _ *http.Request) {
+		state := "waiting"
+		if looks.Add(1) == 2 {
+			state = "open"
+		}
+		fmt.Fprintf(w, `{"id":"p2","state":%q,"url":"weixin://code?pr=1"}`, state)
+	})
+	mux.HandleFunc("GET /page", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /scan", func(w http.ResponseWriter, r *http.Request) {
+		if code := r.FormValue("code"); code != "weixin://code?pr=1" {
+			t.Errorf("scanned %q", code)
+		}
+		http.Redirect(w, r, "/pay", http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /pay", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /pay", func(w http.ResponseWriter, r *http.Request) {
+		paid.Add(1)
+		http.Redirect(w, r, r.URL.Query().Get("redirect_url"), http.StatusSeeOther)
+	})
+	mux.HandleFunc("GET /v1/orders/o", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"id":"o","state":"paid"}`) })
+	r := &sale{Sale: Sale{API: srv.URL}, client: newClient(srv.URL, "")}
+	b := one(switchWay)[0]
+	b.way, b.other = Way{Gateway: "till", Method: "page"}, Way{Gateway: "till", Method: "code", Phone: srv.URL}
+	if !r.proceed(t.Context(), b, order{ID: "o"}) || paid.Load() != 1 || !reflect.DeepEqual(asked, []string{"page", "code"}) || len(r.broken) > 0 {
+		t.Errorf("asked for %v, paid %d times, %q", asked, paid.Load(), r.broken)
+	}
+}
+
+// A page that the gateway does not show any more takes no money, and is no mistake.
+func TestAPageThatIsOverTakesNoMoney(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadRequest) }))
+	t.Cleanup(srv.Close)
+	page, err := newClient(srv.URL, "").open(t.Context(), srv.URL+"/gone", Way{})
+	if page != "" || err != nil {
+		t.Errorf("got %q, %v, want no page and no error", page, err)
+	}
 }
 
 func TestTwoOrdersForOneKeyAreNoticed(t *testing.T) {
@@ -143,7 +200,7 @@ func TestASaleEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	s := api(t, func(w http.ResponseWriter, _ string) { problem(w, http.StatusConflict, "sold_out") })
-	s.Crowd = Crowd(1, 10, []string{"a"})
+	s.Crowd = Crowd(1, 10, []string{"a"}, twoWays)
 	if out := Run(ctx, s); out.Requests != 0 {
 		t.Errorf("got %+v, want no request", out)
 	}

@@ -1,7 +1,8 @@
 // Package flashsale is a crowd of buyers that want more than there is, and a
 // good part of which misbehaves: it clicks twice, gives up and asks again, has
-// its card declined, never pays, pays too late, cancels. Everything goes
-// through the HTTP API and the gateway's own payment page.
+// its card declined, changes its mind about how to pay, never pays, pays too
+// late, cancels. Everything goes through the HTTP API and the gateways' own
+// payment pages.
 //
 // The crowd says nothing about whether the promises were kept, save what only
 // a caller can see: an answer that contradicts another one.
@@ -24,6 +25,8 @@ type Sale struct {
 	Crowd  []Buyer
 	Limit  time.Duration            // when to stop waiting for pieces that may come back
 	Served func(done, buyers int64) // how many buyers are through; may be nil
+
+	Until func(time.Time) time.Duration // how long it is until the shop's clock shows a time
 }
 
 // Outcome is what the buyers saw.

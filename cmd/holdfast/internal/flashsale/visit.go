@@ -140,30 +140,28 @@ func (r *sale) proceed(ctx context.Context, b Buyer, o order) bool {
 		r.cancel(ctx, b, o)
 		return true
 	}
-	p, ok := r.pay(ctx, b, o)
-	switch {
-	case b.habit == startOnly:
+	p, ok := r.pay(ctx, b, o, b.way)
+	page := ""
+	if ok && b.looks() {
+		page = r.look(ctx, b, p, b.way)
+	}
+	switch b.habit {
+	case startOnly:
 		return true
-	case b.habit == cancelPaying:
+	case cancelPaying:
 		r.cancel(ctx, b, o)
 		return true
-	case !ok:
+	case switchWay:
+		if ok && b.other != b.way {
+			if p, ok = r.pay(ctx, b, o, b.other); ok {
+				page = r.look(ctx, b, p, b.other)
+			}
+		}
+	}
+	if !ok || page == "" {
 		return r.settled(ctx, b, o) == "paid"
-	case b.habit == payLate:
-		// The deadline moved when the attempt began.
-		if a, err := r.until(ctx, http.MethodGet, "/v1/orders/"+o.ID, "", nil); err == nil && a.ok() {
-			_ = a.read(&o) // an old deadline is late as well
-		}
-		sleep(ctx, time.Until(o.ExpiresAt))
-	case b.habit == decline:
-		if _, err := r.press(ctx, p.URL, "decline"); err != nil {
-			r.bad("%s is declined: %v", b.ID, err)
-		}
 	}
-	taken, err := r.press(ctx, p.URL, "pay")
-	if err != nil {
-		r.bad("%s pays: %v", b.ID, err)
-	}
+	taken := r.spend(ctx, b, o, page)
 	state := r.settled(ctx, b, o)
 	if taken && state != "paid" && state != "refunded" {
 		r.bad("%s paid for order %s, and it is %q", b.ID, o.ID, state)
@@ -171,14 +169,54 @@ func (r *sale) proceed(ctx context.Context, b Buyer, o order) bool {
 	return state == "paid"
 }
 
-// pay starts to pay and waits for the page; false when there will be none.
-func (r *sale) pay(ctx context.Context, b Buyer, o order) (payment, bool) {
+// looks says whether the buyer opens the page. Who goes away may have gone before.
+func (b Buyer) looks() bool {
+	return b.habit != startOnly && b.habit != cancelPaying && b.habit != switchWay || b.rng.IntN(2) == 0
+}
+
+// look opens the page of a payment; "" when there is none any more.
+func (r *sale) look(ctx context.Context, b Buyer, p payment, w Way) (page string) {
+	page, err := r.open(ctx, p.URL, w)
+	if err != nil {
+		r.bad("%s opens the page of payment %s: %v", b.ID, p.ID, err)
+	}
+	return page
+}
+
+// spend is the buyer before the page, by his habit. It says whether the page
+// took the money.
+func (r *sale) spend(ctx context.Context, b Buyer, o order, page string) bool {
+	switch b.habit {
+	case payLate:
+		// The deadline moved when the attempt began.
+		if a, err := r.until(ctx, http.MethodGet, "/v1/orders/"+o.ID, "", nil); err == nil && a.ok() {
+			_ = a.read(&o) // an old deadline is late as well
+		}
+		sleep(ctx, r.Until(o.ExpiresAt))
+	case decline:
+		if _, err := r.press(ctx, page, "decline"); err != nil {
+			r.bad("%s is declined: %v", b.ID, err)
+		}
+	}
+	taken, err := r.press(ctx, page, "pay")
+	if err != nil {
+		r.bad("%s pays: %v", b.ID, err)
+	}
+	return taken
+}
+
+// pay starts to pay and waits for the address of the page; false when there
+// will be none. Another way than the one before is open when that is closed.
+func (r *sale) pay(ctx context.Context, b Buyer, o order, w Way) (payment, bool) {
 	var p payment
 	in := struct {
+		Gateway   string `json:"gateway"`
 		Method    string `json:"method"`
+		Payer     string `json:"payer,omitempty"`
 		ReturnURL string `json:"return_url"`
-	}{"checkout", thanksPage}
-	a, err := r.until(ctx, http.MethodPost, "/v1/orders/"+o.ID+"/payments", r.key(b, o.ID, 0), in)
+	}{w.Gateway, w.Method, w.Payer, thanksPage}
+	key := r.key(b, o.ID+"-"+w.Gateway+"-"+w.Method, 0)
+	a, err := r.until(ctx, http.MethodPost, "/v1/orders/"+o.ID+"/payments", key, in)
 	if err != nil {
 		r.bad("%s starts to pay: %v", b.ID, err)
 		return p, false
@@ -198,7 +236,7 @@ func (r *sale) pay(ctx context.Context, b Buyer, o order) (payment, bool) {
 			r.bad("%s starts to pay: %v", b.ID, err)
 			return p, false
 		}
-		if p.State != "requested" {
+		if p.State != "requested" && p.State != "waiting" {
 			return p, p.State == "open"
 		}
 		if !sleep(ctx, askFirst) {
