@@ -82,19 +82,17 @@ func suite(store, pipe string) func(*testing.T, func(*testing.T, func() time.Tim
 	return ledgertest.RunStorms
 }
 
-// tried says which combinations a run tries: without -full, a server's stores
-// with the other strategies, and all with LockRow, are tried directly, since what
-// is around a store does not know its strategy, and the default one behind what is
-// used most. With -short, SQL stores are only tried behind a Batch.
+// tried says which combinations a run tries: without -full, stores with another
+// strategy than the default one are tried directly, since what is around a store
+// does not know its strategy, and a server's behind what is used most. With -short,
+// SQL stores are only tried behind a Batch.
 func tried(store, pipe string) bool {
 	switch {
 	case testing.Short():
 		return pipe == "Batch" || store == "Memory"
 	case *full:
 		return true
-	case strings.HasSuffix(store, "LockRow"):
-		return pipe == "Direct"
-	case !onServer(store):
+	case store == "Memory", store == "SQLiteConditional":
 		return true
 	case strings.HasSuffix(store, "Conditional"):
 		return pipe == "Direct" || pipe == "GateBatch"
