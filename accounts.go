@@ -2,6 +2,7 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"time"
@@ -133,17 +134,29 @@ func (h *Holdfast) lineAt(ctx context.Context, at int64) (int64, error) {
 	low, high := int64(0), head.Seq // line low is not later, line high+1 is
 	for low < high {
 		mid := low + (high-low+1)/2
-		lines, err := h.store.Lines(ctx, ledger.LineQuery{After: mid - 1, Limit: 1})
+		l, err := h.line(ctx, mid)
 		if err != nil {
-			return 0, fmt.Errorf("holdfast: journal at %d: %w", at, err)
+			return 0, err
 		}
-		if len(lines) == 1 && lines[0].At <= at {
+		if l.At <= at {
 			low = mid
 		} else {
 			high = mid - 1
 		}
 	}
 	return low, nil
+}
+
+// line reads a line of the journal that is there.
+func (h *Holdfast) line(ctx context.Context, seq int64) (ledger.Line, error) {
+	lines, err := h.store.Lines(ctx, ledger.LineQuery{After: seq - 1, Limit: 1})
+	if err == nil && len(lines) == 0 {
+		err = errors.New("it is not there")
+	}
+	if err != nil {
+		return ledger.Line{}, fmt.Errorf("holdfast: line %d of the journal: %w", seq, err)
+	}
+	return lines[0], nil
 }
 
 // StatementLine is one change of an account's balance. Amounts are minor units.
@@ -207,18 +220,15 @@ func (h *Holdfast) Statement(ctx context.Context, id, currency string, from Stat
 // explainLine says when the line's entry was written, and what moved the money:
 // the first of the entry's documents, or of many transfers the one of p.
 func (h *Holdfast) explainLine(ctx context.Context, l *StatementLine, p ledger.Posted) error {
-	lines, err := h.store.Lines(ctx, ledger.LineQuery{After: l.Seq - 1, Limit: 1})
+	line, err := h.line(ctx, l.Seq)
+	if err != nil {
+		return err
+	}
+	e, _, err := line.Open()
 	if err != nil {
 		return fmt.Errorf("holdfast: line %d of a statement: %w", l.Seq, err)
 	}
-	if len(lines) == 0 {
-		return fmt.Errorf("holdfast: line %d of a statement is not in the journal", l.Seq)
-	}
-	e, _, err := lines[0].Open()
-	if err != nil {
-		return fmt.Errorf("holdfast: line %d of a statement: %w", l.Seq, err)
-	}
-	l.At = Time(lines[0].At)
+	l.At = Time(line.At)
 	for i, r := range e.Records {
 		if r.Kind == flow.KindTransfer {
 			var t Transfer

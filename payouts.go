@@ -100,7 +100,7 @@ func (h *Holdfast) newPayout(ctx context.Context, in PayoutInput) (e ledger.Entr
 		return e, err
 	}
 	if terms.PerDay > 0 {
-		p.Day = now.Std().Format(dayForm)
+		p.Day = now.Std().Format(time.DateOnly)
 		if err := h.grantDay(ctx, p.Account, terms, p.Day); err != nil {
 			return e, err
 		}

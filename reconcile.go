@@ -16,12 +16,11 @@ import (
 
 // Limits of a reconciliation.
 const (
-	MaxStatement   = 64 << 20        // bytes of a statement
-	fetchTimeout   = 2 * time.Minute // for a statement's download
-	bookBatch      = 500             // lines that are booked in one call
-	statementSlack = time.Hour       // what is booked here so late in a day may be on the gateway's next one
-	day            = 24 * time.Hour  // no gateway's zone has summer time
-	dayForm        = "2006-01-02"
+	MaxStatement   = 64 << 20             // bytes of a statement
+	fetchTimeout   = 2 * time.Minute      // for a statement's download
+	bookBatch      = 500                  // lines that are booked in one call
+	statementSlack = time.Hour            // what is booked here so late in a day may be on the gateway's next one
+	day            = 24 * time.Hour       // no gateway's zone has summer time
 	statementAge   = 400 * 24 * time.Hour // how far back a day may lie
 )
 
@@ -92,7 +91,7 @@ func (h *Holdfast) Reconcile(ctx context.Context, in ReconcileInput, progress fu
 	if !ok {
 		return Reconciliation{}, reject(CodeGatewayUnknown, "gateway %s has no statements", name)
 	}
-	begin, err := time.ParseInLocation(dayForm, in.Day, st.Zone())
+	begin, err := time.ParseInLocation(time.DateOnly, in.Day, st.Zone())
 	if err != nil {
 		return Reconciliation{}, reject(CodeInvalidField, "day: YYYY-MM-DD")
 	}

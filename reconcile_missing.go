@@ -2,8 +2,6 @@ package holdfast
 
 import (
 	"context"
-	"fmt"
-	"sort"
 
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/internal/flow"
@@ -13,22 +11,22 @@ import (
 // missingThere finds what was booked on the clearing account on that day, and
 // is on no statement.
 func (r *reconciling) missingThere(ctx context.Context) error {
-	from, err := r.seqAt(ctx, r.begin.Add(-statementSlack))
+	before, err := r.h.lineAt(ctx, int64(r.begin.Add(-statementSlack))-1)
 	if err != nil {
 		return err
 	}
-	to, err := r.seqAt(ctx, r.begin.Add(day-statementSlack))
+	last, err := r.h.lineAt(ctx, int64(r.begin.Add(day-statementSlack))-1)
 	if err != nil {
 		return err
 	}
-	q := ledger.PostingQuery{Account: flow.Clearing(r.gateway), After: from - 1}
+	q := ledger.PostingQuery{Account: flow.Clearing(r.gateway), After: before}
 	for {
 		page, err := r.h.store.Postings(ctx, q)
 		if err != nil {
 			return err
 		}
 		for _, p := range page {
-			if p.Seq >= to {
+			if p.Seq > last {
 				return nil
 			}
 			if err := r.onAStatement(ctx, p); err != nil {
@@ -42,38 +40,9 @@ func (r *reconciling) missingThere(ctx context.Context) error {
 	}
 }
 
-// seqAt is the first line of the journal that is not before t. Later lines are
-// never earlier.
-func (r *reconciling) seqAt(ctx context.Context, t Time) (int64, error) {
-	head, err := r.h.store.Head(ctx)
-	if err != nil {
-		return 0, err
-	}
-	n := sort.Search(int(head.Seq), func(i int) bool {
-		if err != nil {
-			return true
-		}
-		var l ledger.Line
-		l, err = r.line(ctx, int64(i)+1)
-		return l.At >= int64(t)
-	})
-	return int64(n) + 1, err
-}
-
-func (r *reconciling) line(ctx context.Context, seq int64) (ledger.Line, error) {
-	lines, err := r.h.store.Lines(ctx, ledger.LineQuery{After: seq - 1, Limit: 1})
-	if err == nil && len(lines) == 0 {
-		err = fmt.Errorf("the journal has no line %d", seq)
-	}
-	if err != nil {
-		return ledger.Line{}, err
-	}
-	return lines[0], nil
-}
-
 // onAStatement looks for the line that p, a posting of the clearing account, is on.
 func (r *reconciling) onAStatement(ctx context.Context, p ledger.Posted) error {
-	line, err := r.line(ctx, p.Seq)
+	line, err := r.h.line(ctx, p.Seq)
 	if err != nil {
 		return err
 	}

@@ -82,9 +82,12 @@ func TestAServerIsBenchedWithTheBestPoolAndItsPasswordStaysHidden(t *testing.T) 
 }
 
 func TestCallsOfAScriptAreAFloor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short")
+	}
 	redis := os.Getenv("HOLDFAST_TEST_REDIS")
 	if redis == "" {
-		t.Skip("HOLDFAST_TEST_REDIS names no Redis")
+		t.Fatal("HOLDFAST_TEST_REDIS names no Redis: run scripts/test, or scripts/with-services and the command of your choice")
 	}
 	f := benched(t, "--preset", "batched", "--clients", "8", "--redis", redis)[0]
 	if f.Ratios.Lua == nil || *f.Ratios.Lua <= 0 {

@@ -2,6 +2,7 @@ package dial
 
 import (
 	"container/heap"
+	"context"
 	"time"
 )
 
@@ -33,6 +34,23 @@ func (a *Agenda[T]) Next() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	return a.heap[0].at, true
+}
+
+// Serve does what is due until ctx ends. In between it sleeps for as long as idle
+// says, or until the channel that wake gave before is closed: so nothing that
+// comes while do is running is slept through.
+func Serve(ctx context.Context, wake func() <-chan struct{}, do func(), idle func() time.Duration) {
+	for ctx.Err() == nil {
+		woken := wake()
+		do()
+		timer := time.NewTimer(idle())
+		select {
+		case <-woken:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+	}
 }
 
 type item[T any] struct {

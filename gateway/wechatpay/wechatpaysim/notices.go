@@ -176,19 +176,12 @@ func (s *Sim) send(ctx context.Context, d *delivery, k seal) bool {
 
 // deliverForever delivers until ctx ends, sleeping while nothing is due.
 func (s *Sim) deliverForever(ctx context.Context) {
-	for ctx.Err() == nil {
+	wake := func() <-chan struct{} {
 		s.mu.Lock()
-		wake := s.wake
-		s.mu.Unlock()
-		s.Deliver(ctx)
-		timer := time.NewTimer(s.idle())
-		select {
-		case <-wake:
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		defer s.mu.Unlock()
+		return s.wake
 	}
+	dial.Serve(ctx, wake, func() { s.Deliver(ctx) }, s.idle)
 }
 
 // idle is how long nothing will happen by itself.
