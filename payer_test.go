@@ -44,6 +44,13 @@ func newSender(clock func() time.Time) *sender {
 
 var errLost = errors.New("the answer was lost")
 
+func (g *sender) CheckPayout(p gateway.Payout) *gateway.Unfit {
+	if p.Destination == "nowhere" {
+		return &gateway.Unfit{Field: "destination", Detail: "there is no such place"}
+	}
+	return nil
+}
+
 func (g *sender) Payout(_ context.Context, p gateway.Payout) gateway.PayoutAnswer {
 	g.mu.Lock()
 	defer g.mu.Unlock()

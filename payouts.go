@@ -63,17 +63,30 @@ func (h *Holdfast) payer(name string) (string, gateway.Payer, error) {
 	return name, p, nil
 }
 
+// routed is in with its gateway's name, if the gateway would not surely refuse it.
+func (h *Holdfast) routed(in PayoutInput) (PayoutInput, error) {
+	name, pays, err := h.payer(in.Gateway)
+	if err != nil {
+		return in, err
+	}
+	in.Gateway = name
+	wire := gateway.Payout{Destination: in.Destination, Amount: in.Amount, Currency: in.Currency, Description: in.Description}
+	if unfit := pays.CheckPayout(wire); unfit != nil {
+		return in, reject(CodePayoutUnfit, "%s: %s", unfit.Field, unfit.Detail)
+	}
+	return in, nil
+}
+
 // RequestPayout holds the money, and then sends it by itself, or waits for a
 // second person (state pending_approval). A refusal is final for its key.
 func (h *Holdfast) RequestPayout(ctx context.Context, key Key, in PayoutInput) (Answer[Payout], error) {
 	if err := in.check(); err != nil {
 		return Answer[Payout]{}, err
 	}
-	name, _, err := h.payer(in.Gateway)
+	in, err := h.routed(in)
 	if err != nil {
 		return Answer[Payout]{}, err
 	}
-	in.Gateway = name
 	a, err := money[Payout](ctx, h, key, func() (ledger.Entry, error) { return h.newPayout(ctx, in) })
 	if err == nil && a.Value.State == flow.PayoutHeld {
 		h.work.ring()

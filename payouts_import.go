@@ -74,7 +74,7 @@ func (h *Holdfast) checkRow(ctx context.Context, batch string, row PayoutRow, le
 	if err := row.check(); err != nil {
 		return err
 	}
-	if _, _, err := h.payer(row.Gateway); err != nil {
+	if _, err := h.routed(row.PayoutInput); err != nil {
 		return err
 	}
 	key, err := batchKey(batch, row)

@@ -267,6 +267,15 @@ func TestARefusedKeyStaysRefused(t *testing.T) {
 	b.has("ann", 150, 60, 90)
 }
 
+func TestWhatTheGatewayWouldSurelyRefuseHoldsNothing(t *testing.T) {
+	b := newPayBench(t)
+	b.fund("ann", 100)
+	if _, why := b.payout("ann", 60, func(in *PayoutInput) { in.Destination = "nowhere" }); why != CodePayoutUnfit {
+		t.Errorf("got %q, want %s", why, CodePayoutUnfit)
+	}
+	b.has("ann", 100, 0, 100)
+}
+
 func (b *payBench) freeze(account string, frozen bool) {
 	b.t.Helper()
 	if _, err := b.Freeze(ctx, Key{}, account, frozen, "test"); err != nil {

@@ -108,6 +108,7 @@ const (
 	CodeLimits            = flow.InvalidTerms
 	CodeHoldFinal         = flow.HoldOver
 	CodeExceedsHold       = flow.ExceedsHold
+	CodePayoutUnfit       = "payout_not_possible" // the gateway would surely refuse it
 	CodePayoutLimit       = "payout_limit"
 	CodeDailyLimit        = "daily_limit"
 	CodeSelfApproval      = flow.SelfApproval

@@ -113,7 +113,7 @@ type Notification struct {
 	ID       string // the gateway's id of the message, the same on every retry
 	Type     string // the gateway's own word
 	Ignored  bool   // authentic, but of a kind that changes nothing here
-	Payment  string // our number; empty when the message carries none
+	Payment  string // our number; empty when the message carries none or is about a payout
 	Ref      string // the gateway's id of the payment; may be empty, and then says nothing
 	Status   Status // empty when the message is about a refund
 	Amount   int64  // minor units; captured for Paid, repaid for a refund
@@ -121,6 +121,9 @@ type Notification struct {
 	Refund   string // our refund number; empty when the refund was not made by us
 	RefundID string // the gateway's id of the refund
 	Refunded RefundStatus
+	Payout   string // our payout number; empty when the message is not about a payout
+	PayoutID string // the gateway's id of the payout
+	PaidOut  PayoutStatus
 }
 
 // Why a notification is not authentic. The caller answers 401 and does nothing.
@@ -177,11 +180,25 @@ type Gateway interface {
 // Payer is the second, optional ability: to pay money out. A gateway that
 // cannot is simply not a Payer.
 type Payer interface {
-	// Payout sends money under our number. Repeating it sends nothing twice.
+	// CheckPayout is Check for a payout: what is wrong with it that can be told
+	// without a call, before anything of it is stored. nil = it may be tried.
+	CheckPayout(p Payout) *Unfit
+	// Payout sends money under our number. Repeating it with the same Payout sends
+	// nothing twice, as long as the gateway remembers the number. Refused means
+	// that this call moved nothing and never will.
 	Payout(ctx context.Context, p Payout) PayoutAnswer
 	// QueryPayout asks what became of it. Refused means that the gateway
 	// knows no such payout.
 	QueryPayout(ctx context.Context, p Payout) PayoutAnswer
+}
+
+// Recaller is the third: a Payer that can take a payout back while its receiver
+// has not yet confirmed it.
+type Recaller interface {
+	// RecallPayout asks for it. Accepted means that the gateway has taken the wish
+	// on: what becomes of the payout only QueryPayout tells. Refused means that it
+	// can't be taken back any more, and says nothing of what became of it.
+	RecallPayout(ctx context.Context, p Payout) PayoutAnswer
 }
 
 // Payout is one sending of money, stored before the first call.
@@ -210,6 +227,7 @@ type PayoutAnswer struct {
 	Outcome Outcome
 	Status  PayoutStatus // set when Outcome is Done
 	Ref     string
+	Confirm string // what the receiver's app needs to agree (WeChat Pay's package_info), while PayoutPending
 	Code    string
 	Err     error
 }

@@ -21,6 +21,8 @@ func (*payTill) Payout(_ context.Context, p gateway.Payout) gateway.PayoutAnswer
 	return gateway.PayoutAnswer{Outcome: gateway.Done, Status: gateway.PayoutPaid, Ref: "ref_" + p.ID}
 }
 
+func (g *payTill) CheckPayout(gateway.Payout) *gateway.Unfit { return nil }
+
 func (g *payTill) QueryPayout(ctx context.Context, p gateway.Payout) gateway.PayoutAnswer {
 	return g.Payout(ctx, p)
 }

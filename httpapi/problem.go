@@ -52,6 +52,7 @@ var statusOf = map[string]int{
 	holdfast.CodeGatewayUnknown:    http.StatusUnprocessableEntity,
 	holdfast.CodeMethodUnknown:     http.StatusUnprocessableEntity,
 	holdfast.CodePaymentUnfit:      http.StatusUnprocessableEntity,
+	holdfast.CodePayoutUnfit:       http.StatusUnprocessableEntity,
 	holdfast.CodeRefundExceeds:     http.StatusUnprocessableEntity,
 	holdfast.CodeRestockExceeds:    http.StatusUnprocessableEntity,
 	holdfast.CodeStockInsufficient: http.StatusConflict,

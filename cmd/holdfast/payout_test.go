@@ -22,6 +22,8 @@ func (purse) Payout(context.Context, gateway.Payout) gateway.PayoutAnswer {
 	return gateway.PayoutAnswer{Outcome: gateway.Unknown}
 }
 
+func (purse) CheckPayout(gateway.Payout) *gateway.Unfit { return nil }
+
 func (purse) QueryPayout(context.Context, gateway.Payout) gateway.PayoutAnswer {
 	return gateway.PayoutAnswer{Outcome: gateway.Unknown}
 }
