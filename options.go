@@ -37,6 +37,9 @@ type Options struct {
 	// Poll is how often a gateway is asked about an open payment or refund when
 	// it sends no notification. 0 = 30 seconds.
 	Poll time.Duration
+	// CallFor is how long one call to a gateway may take. Twice as long after a
+	// process died in a call, another one takes the task over. 0 = 20 seconds.
+	CallFor time.Duration
 	// Sweep is how often overdue orders and tasks are looked for. 0 = 1 second.
 	Sweep time.Duration
 	// Workers is how many tasks run at once. 0 = 32: they mostly wait.
@@ -96,6 +99,7 @@ func (o Options) complete() (Options, error) {
 		{"PayFor", &o.PayFor, 15 * time.Minute},
 		{"Pin", &o.Pin, 24 * time.Hour},
 		{"Poll", &o.Poll, 30 * time.Second},
+		{"CallFor", &o.CallFor, 20 * time.Second},
 		{"Sweep", &o.Sweep, time.Second},
 	} {
 		if *d.value == 0 {

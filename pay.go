@@ -127,7 +127,7 @@ func (h *Holdfast) Refresh(ctx context.Context, payment string) (Payment, error)
 	if err != nil {
 		return p, err
 	}
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, h.o.CallFor)
 	defer cancel()
 	ev, known := paymentFact(flow.DoQuery, gw.Query(call, wirePayment(p)))
 	if !known {

@@ -201,7 +201,7 @@ func TestAWorkerThatLostItsLeaseHasNoEffect(t *testing.T) {
 	if n := b.gw.count("create " + slow.ID); n != 0 {
 		t.Fatalf("%d calls while another worker has the lease, want none", n)
 	}
-	b.wait(lease)
+	b.wait(b.o.lease())
 	b.run()
 	before, _ := b.store.Head(ctx)
 	if err := b.work.again(ctx, slow, errTimeout); err != nil {

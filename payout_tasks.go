@@ -16,7 +16,7 @@ import (
 func (b *background) runPayout(ctx context.Context, t Task) error {
 	// The time for the call runs from here, well within the lease: a worker that was
 	// stopped on its way finds it over, and sends nothing.
-	call, cancel := context.WithTimeout(ctx, callTimeout)
+	call, cancel := context.WithTimeout(ctx, b.h.o.CallFor)
 	defer cancel()
 	p, err := b.h.Payout(ctx, t.ID)
 	if err != nil {

@@ -175,7 +175,7 @@ func TestAWorkerThatWasStoppedPaysNothingTwice(t *testing.T) {
 	b.fund("ann", 100)
 	p := b.sent("ann", 30)
 	task := b.claimed(p.ID)
-	b.wait(lease)
+	b.wait(b.o.lease())
 	b.run()
 	b.payoutIs(p.ID, flow.PayoutPaid)
 	if err := b.work.runPayout(ctx, task); err != nil {
@@ -189,7 +189,7 @@ func TestAWorkerThatWasStoppedPaysNothingTwice(t *testing.T) {
 	b.out.draw = func(what string, _ gateway.Payout) string {
 		if what == "payout" {
 			b.out.draw = func(string, gateway.Payout) string { return "" }
-			b.wait(lease) // the first worker is in its call, and the lease is over
+			b.wait(b.o.lease()) // the first worker is in its call, and the lease is over
 			b.out.mu.Unlock()
 			for _, want := range []State{flow.PayoutUnknown, flow.PayoutUnknown, flow.PayoutPaid} { // it asks first, and is told that there is nothing
 				if err := b.work.runPayout(ctx, b.claimed(p.ID)); err != nil {

@@ -14,13 +14,15 @@ import (
 
 // Times of tasks.
 const (
-	callTimeout = 20 * time.Second // one call to a gateway
-	lease       = 45 * time.Second // a worker owns its task for so long; more than a call takes
-	retryFirst  = 500 * time.Millisecond
-	retryMost   = 5 * time.Minute
-	numberLife  = 24 * time.Hour // a refund's number is not sent again after it: gateways forget
-	maxTries    = 1000           // about three days at retryMost; then a person has to look
+	retryFirst = 500 * time.Millisecond
+	retryMost  = 5 * time.Minute
+	numberLife = 24 * time.Hour // a refund's number is not sent again after it: gateways forget
+	maxTries   = 1000           // about three days at retryMost; then a person has to look
 )
+
+// lease is how long a worker owns the task that it has claimed: longer than its
+// call may take, and the two entries around it.
+func (o Options) lease() time.Duration { return 2 * o.CallFor }
 
 // dispatch starts the tasks that are due, as many as there are slots. A task
 // that ends makes room and rings again.
@@ -108,7 +110,7 @@ func (b *background) claim(ctx context.Context, t flow.Task) (flow.Task, bool, e
 	if err != nil {
 		return t, false, err
 	}
-	t.Due = now.Add(lease)
+	t.Due = now.Add(b.h.o.lease())
 	ok, err := b.write(ctx, &t, flow.TaskReady)
 	return t, ok, err
 }
@@ -145,7 +147,7 @@ func (b *background) call(ctx context.Context, t flow.Task) (ev flow.Event, why,
 	if err != nil {
 		return ev, nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, b.h.o.CallFor)
 	defer cancel()
 	if t.Do == flow.DoRefund || t.Do == flow.DoLook {
 		return b.callRefund(ctx, gw, t)

@@ -43,6 +43,7 @@ func TestAKilledServerLosesNothing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
+	t.Parallel()
 	luck := rand.New(rand.NewPCG(*crashSeed, 0))
 	url := newStore(t)
 	key := stockAndKey(t, url)
@@ -59,7 +60,7 @@ func TestAKilledServerLosesNothing(t *testing.T) {
 	defer stop()
 
 	env := gatewayEnv(gate.URL)
-	args := []string{"--db", url, "--addr", addr, "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms"}
+	args := []string{"--db", url, "--addr", addr, "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms", "--call-for", "2s"}
 	var all []*shopper
 	p := start(t, env, args...)
 	for round := range *crashRounds {

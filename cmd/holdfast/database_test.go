@@ -115,7 +115,7 @@ func sellWhileKilled(t *testing.T, url string, kill func()) {
 	sending.Go(func() { sim.Run(ctx) })
 	defer sending.Wait()
 	defer stop()
-	p := start(t, gatewayEnv(gate.URL), "--db", url, "--addr", "127.0.0.1:0", "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms")
+	p := start(t, gatewayEnv(gate.URL), "--db", url, "--addr", "127.0.0.1:0", "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms", "--call-for", "2s")
 	sim.SetWebhookURL(p.url + "/webhooks/stripe")
 	var all []*shopper
 	for round := range *databaseRounds {

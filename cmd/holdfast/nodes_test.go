@@ -53,7 +53,7 @@ func startCluster(t *testing.T, ctx context.Context, store string) *cluster {
 	})
 	c.env = gatewayEnv(gate.URL)
 	for i, addr := range addresses {
-		c.args[i] = []string{"--db", store, "--addr", addr, "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms"}
+		c.args[i] = []string{"--db", store, "--addr", addr, "--hold-for", "2s", "--pay-for", "3s", "--poll", "500ms", "--call-for", "2s"}
 		c.start(t, i)
 	}
 	return c

@@ -46,6 +46,7 @@ func (h *host) serveCommand() *cobra.Command {
 	f.DurationVar(&s.core.HoldFor, "hold-for", 15*time.Minute, "how long an unpaid order holds its stock, unless its item says otherwise")
 	f.DurationVar(&s.core.PayFor, "pay-for", 15*time.Minute, "how long a payment attempt may take")
 	f.DurationVar(&s.core.Poll, "poll", 30*time.Second, "how often a gateway that sends nothing is asked")
+	f.DurationVar(&s.core.CallFor, "call-for", 20*time.Second, "how long one call to a gateway may take; after twice as long the tasks of a process that died are taken over")
 	f.BoolVar(&s.core.AllowUnsafeDurability, "allow-unsafe-durability", false, "run on a store that may lose what it acknowledged")
 	s.gateways = h.gatewayFlags(f)
 	c.RunE = func(c *cobra.Command, _ []string) error {
