@@ -146,8 +146,8 @@ func TestAnyTextIsRefusedOrVerifies(t *testing.T) {
 			t.Fatalf("%+v: line is not UTF-8: %q", e, l[0].Body)
 		}
 	})
-	if taken < 20 {
-		t.Errorf("only %d entries were taken", taken)
+	if taken == 0 {
+		t.Error("no entry was taken: the test has shown nothing")
 	}
 }
 

@@ -115,12 +115,20 @@ func NeedsOf(entries []Entry) Needs {
 	return n
 }
 
-// AddHold adds the balances of a loaded hold to the keys.
-func (n *Needs) AddHold(holds ...Hold) {
+// AddHold adds the balances of loaded holds to the keys, and returns those that
+// are new.
+func (n *Needs) AddHold(holds ...Hold) []Key {
+	var added []Key
 	for _, h := range holds {
-		n.Keys = append(n.Keys, Key{h.From, h.Asset}, Key{h.To, h.Asset})
+		for _, k := range []Key{{h.From, h.Asset}, {h.To, h.Asset}} {
+			if _, there := slices.BinarySearchFunc(n.Keys, k, Key.Compare); !there {
+				added = append(added, k)
+			}
+		}
 	}
-	n.Keys = sorted(n.Keys, Key.Compare)
+	added = sorted(added, Key.Compare)
+	n.Keys = sorted(append(n.Keys, added...), Key.Compare)
+	return added
 }
 
 func sorted[T comparable](s []T, compare func(a, b T) int) []T {

@@ -91,12 +91,11 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry, conflict b
 		return nil, fmt.Errorf("take the rows of locks: %w", err)
 	}
 	defer func() { rows.end(ctx) }()
-	sqlTx, err := s.conns.write.BeginTx(ctx, nil)
+	t, err := s.begin(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
-	defer sqlTx.Rollback() // after Commit it does nothing
-	t := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
+	defer t.end()
 	headFirst := conflict || s.strategy.lock || s.dialect.lock == ""
 	state, err := t.load(ctx, entries, headFirst)
 	if err != nil {
@@ -117,13 +116,11 @@ func (s *Store) tryBatch(ctx context.Context, entries []ledger.Entry, conflict b
 	if len(changes.Lines) == 0 {
 		return results, nil
 	}
+	rows.give(ctx, t)
 	if err := t.write(ctx, changes); err != nil {
 		return nil, fmt.Errorf("write: %w", err)
 	}
-	if err := rows.give(ctx, t.StmtContext(ctx, t.dropLock)); err != nil {
-		return nil, fmt.Errorf("give the rows of locks: %w", err)
-	}
-	if err := s.commit(sqlTx); err != nil {
+	if err := s.commit(t.Tx); err != nil {
 		return nil, fmt.Errorf("%w: %w", errCommit, err)
 	}
 	rows.keys = nil // the commit has deleted them

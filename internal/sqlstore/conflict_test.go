@@ -196,12 +196,11 @@ func writeAfter(t *testing.T, s *Store, meanwhile string) error {
 		},
 		Records: []ledger.Record{order, {Kind: "order", ID: "fresh", Version: 1}},
 	}
-	sqlTx, err := s.conns.write.Begin()
+	tx, err := s.begin(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer sqlTx.Rollback()
-	tx := tx{Tx: sqlTx, statements: s.statements, strategy: s.strategy}
+	defer tx.end()
 	state, err := tx.load(t.Context(), []ledger.Entry{e}, true)
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +208,7 @@ func writeAfter(t *testing.T, s *Store, meanwhile string) error {
 	if res := state.Decide(e, 0); res.Refused() {
 		t.Fatalf("got %+v, want an entry that is not refused", res)
 	}
-	if _, err := sqlTx.Exec(inSQL(s, meanwhile)); err != nil {
+	if _, err := tx.Exec(inSQL(s, meanwhile)); err != nil {
 		t.Fatal(err)
 	}
 	return tx.write(t.Context(), state.Changes())

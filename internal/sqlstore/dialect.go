@@ -30,6 +30,10 @@ type dialect struct {
 	// last is 1.
 	rows, updates []int
 
+	// send executes steps in one round trip, or as few as can be; nil = there are
+	// none to save, each step is executed when it is added.
+	send func(ctx context.Context, t *tx, steps []step) error
+
 	snapshot *sql.TxOptions // of a transaction that sees one moment; nil = every one does
 	migrate  *sessionLock   // keeps two programs from migrating at once; nil = one writer
 

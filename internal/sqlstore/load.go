@@ -2,20 +2,9 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/holdfast-pay/holdfast/ledger"
 )
-
-// tx is one writing transaction.
-type tx struct {
-	*sql.Tx
-	*statements
-	strategy strategy
-	head     ledger.Head // as it was when it was locked
-	now      int64       // what the database's clock said then, Unix ms
-	behind   bool        // the head has moved after the rows were read
-}
 
 const (
 	selectHead     = `SELECT seq, events, at, hash FROM head WHERE one = 1`
@@ -35,50 +24,40 @@ const (
 // lines are read under the lock in any case: a call whose answer was lost may
 // still be under way, and it ends before the lock is given.
 func (t *tx) load(ctx context.Context, entries []ledger.Entry, headFirst bool) (*ledger.State, error) {
-	take := func() (err error) {
-		t.head, t.now, err = scanHeadAndTime(t.StmtContext(ctx, t.lockHead).QueryRowContext(ctx))
+	lock := step{sized: t.lockHead, row: func(row scanner) (err error) {
+		t.head, t.now, err = scanHeadAndTime(row)
 		return err
-	}
+	}}
 	var before ledger.Head
-	var err error
+	first := step{sized: t.statements.head, row: func(row scanner) (err error) {
+		before, err = scanHead(row)
+		return err
+	}}
 	if headFirst {
-		err = take()
-	} else {
-		before, err = scanHead(t.StmtContext(ctx, t.statements.head).QueryRowContext(ctx))
+		first = lock
 	}
-	if err != nil {
-		return nil, err
-	}
+	var holds []ledger.Hold
+	var records []ledger.Record
+	var balances []ledger.Balance
+	var lines []ledger.Line
 	needs := ledger.NeedsOf(wellFormed(entries))
-	holds, err := look(ctx, t, t.holds, needs.Holds, argText, scanHold)
-	if err != nil {
-		return nil, err
-	}
-	needs.AddHold(holds...)
-	records, err := look(ctx, t, t.records, needs.Records, argRecordKey, scanVersion)
-	if err != nil {
-		return nil, err
-	}
-	balances, err := look(ctx, t, t.balances, needs.Keys, argKey, scanBalance)
-	if err != nil {
-		return nil, err
-	}
+	t.add(ctx, first)
+	look(ctx, t, t.holds, needs.Holds, argText, scanHold, &holds)
+	look(ctx, t, t.records, needs.Records, argRecordKey, scanVersion, &records)
+	look(ctx, t, t.balances, needs.Keys, argKey, scanBalance, &balances)
 	if !headFirst {
-		if err := take(); err != nil {
-			return nil, err
-		}
-		t.behind = t.head.Seq != before.Seq
+		t.add(ctx, lock)
 	}
-	lines, err := look(ctx, t, t.lines, needs.IDs, argText, scanLine)
-	if err != nil {
+	look(ctx, t, t.lines, needs.IDs, argText, scanLine, &lines)
+	if err := t.flush(ctx); err != nil {
 		return nil, err
 	}
-	return fill(t.head, holds, records, balances, lines)
-}
-
-// fill makes a State of what was loaded.
-func fill(head ledger.Head, holds []ledger.Hold, records []ledger.Record, balances []ledger.Balance, lines []ledger.Line) (*ledger.State, error) {
-	state := ledger.NewState(head)
+	t.behind = !headFirst && t.head.Seq != before.Seq
+	look(ctx, t, t.balances, needs.AddHold(holds...), argKey, scanBalance, &balances) // only the holds tell which
+	if err := t.flush(ctx); err != nil {
+		return nil, err
+	}
+	state := ledger.NewState(t.head)
 	for _, h := range holds {
 		state.PutHold(h)
 	}
@@ -108,45 +87,18 @@ func wellFormed(entries []ledger.Entry) []ledger.Entry {
 	return out
 }
 
-// look reads the rows that have one of keys.
-func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]any, K) []any, scan func(scanner) (R, error)) (found []R, err error) {
-	var to []any
+// look adds the steps that read the rows that have one of keys.
+func look[K, R any](ctx context.Context, t *tx, m many, keys []K, args func([]any, K) []any, scan func(scanner) (R, error), found *[]R) {
 	for len(keys) > 0 {
 		s := m.cover(len(keys))
 		n := min(s.rows, len(keys))
-		to = to[:0]
+		to := t.room()
 		for i := range s.rows {
 			to = args(to, keys[min(i, n-1)]) // room to spare is filled with the last key
 		}
 		keys = keys[n:]
-		rows, err := t.StmtContext(ctx, s.Stmt).QueryContext(ctx, to...)
-		if err != nil {
-			return nil, err
-		}
-		err = each(rows, scan, func(row R) error {
-			found = append(found, row)
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		t.add(ctx, step{sized: s, args: to, row: collect(scan, found)})
 	}
-	return found, nil
-}
-
-// each visits all rows and closes them.
-func each[R any](rows *sql.Rows, scan func(scanner) (R, error), visit func(R) error) error {
-	defer rows.Close()
-	for rows.Next() {
-		r, err := scan(rows)
-		if err != nil {
-			return err
-		}
-		if err := visit(r); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 func argText(to []any, s string) []any { return append(to, s) }

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"time"
@@ -57,46 +56,39 @@ func (s *Store) takeRows(ctx context.Context, entries []ledger.Entry) (lockRows,
 // lapsed it first deletes those whose lease is over: of two that do so, the
 // second waits for the first and finds another row.
 func (l *lockRows) take(ctx context.Context, entries []ledger.Entry, lapsed bool) error {
-	sqlTx, err := l.store.conns.write.BeginTx(ctx, nil)
+	t, err := l.store.begin(ctx)
 	if err != nil {
 		return err
 	}
-	defer sqlTx.Rollback() // after Commit it does nothing
-	t := tx{Tx: sqlTx, statements: l.store.statements}
+	defer t.end()
 	needs := ledger.NeedsOf(wellFormed(entries))
-	holds, err := look(ctx, &t, t.holds, needs.Holds, argText, scanHold)
-	if err != nil {
+	var holds []ledger.Hold
+	look(ctx, t, t.holds, needs.Holds, argText, scanHold, &holds)
+	if err := t.flush(ctx); err != nil {
 		return err
 	}
 	needs.AddHold(holds...)
 	l.keys = slices.DeleteFunc(needs.Keys, func(k ledger.Key) bool { return k.Account.External() })
 	for _, k := range l.keys {
 		if lapsed {
-			if _, err := t.StmtContext(ctx, t.dropLapsed).ExecContext(ctx, string(k.Account), string(k.Asset)); err != nil {
-				return err
-			}
+			t.add(ctx, step{sized: t.dropLapsed, want: anyRows, args: argKey(t.room(), k)})
 		}
-		_, err := t.StmtContext(ctx, t.addLock).
-			ExecContext(ctx, string(k.Account), string(k.Asset), l.store.owner, l.number, l.store.lease.Milliseconds())
-		if err != nil {
-			return err
-		}
+		t.add(ctx, step{sized: t.addLock, want: 1, args: append(argKey(t.room(), k), l.store.owner, l.number, l.store.lease.Milliseconds())})
 	}
-	if err := sqlTx.Commit(); err != nil {
+	if err := t.flush(ctx); err != nil {
+		return err
+	}
+	if err := t.Commit(); err != nil {
 		return errors.Join(errCommit, err)
 	}
 	return nil
 }
 
-// give deletes the rows that are still its own, with dropLock or that of a
-// transaction.
-func (l *lockRows) give(ctx context.Context, drop *sql.Stmt) error {
+// give adds the steps that delete the rows that are still its own.
+func (l *lockRows) give(ctx context.Context, t *tx) {
 	for _, k := range l.keys {
-		if _, err := drop.ExecContext(ctx, string(k.Account), string(k.Asset), l.store.owner, l.number); err != nil {
-			return err
-		}
+		t.add(ctx, step{sized: t.dropLock, want: anyRows, args: append(argKey(t.room(), k), l.store.owner, l.number)})
 	}
-	return nil
 }
 
 // end deletes the rows that no commit has deleted. If it can't, their lease
@@ -107,5 +99,13 @@ func (l *lockRows) end(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockTimeout)
 	defer cancel()
-	_ = l.give(ctx, l.store.statements.dropLock)
+	t, err := l.store.begin(ctx)
+	if err != nil {
+		return
+	}
+	defer t.end()
+	l.give(ctx, t)
+	if t.flush(ctx) == nil {
+		_ = t.Commit()
+	}
 }

@@ -23,6 +23,7 @@ var mysqlDialect = dialect{
 	byKey:    " FORCE INDEX (PRIMARY)", // with many keys, to weigh the other indexes takes 50 times as long as to read
 	rows:     []int{256, 64, 16, 4, 1},
 	updates:  []int{256, 64, 16, 4, 1},
+	send:     sendMySQL,
 	snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 	migrate: &sessionLock{
 		take: "SELECT GET_LOCK(CONCAT('holdfast ', MD5(DATABASE())), 60)", // seconds
@@ -64,7 +65,14 @@ func openMySQL(ctx context.Context, url string, o Options) (conns, error) {
 	}
 	s := session{Connector: connector, settings: mysqlSettings,
 		check: func(settings map[string]string) error { return checkMySQL(settings, o) }}
+	several := cfg.Clone()
+	several.MultiStatements = true
+	writer, err := mysql.NewConnector(several)
+	if err != nil {
+		return conns{}, err
+	}
 	write, read := s, s
+	write.Connector = writer
 	set := fmt.Sprintf("SET SESSION sql_mode = '%s', innodb_lock_wait_timeout = %d, wait_timeout = %d",
 		mysqlModes, int(lockTimeout.Seconds()), int(abandonTimeout.Seconds()))
 	write.setup = []string{set, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE"}

@@ -162,12 +162,11 @@ func durability(ctx context.Context, c conns, query string, weakness func(map[st
 	settings := map[string]string{}
 	rows, err := c.write.QueryContext(ctx, query)
 	if err == nil {
-		err = each(rows, func(row scanner) (pair [2]string, err error) {
-			err = row.Scan(&pair[0], &pair[1])
-			return pair, err
-		}, func(pair [2]string) error {
-			settings[pair[0]] = pair[1]
-			return nil
+		err = each(rows, func(row scanner) error {
+			var name, value string
+			err := row.Scan(&name, &value)
+			settings[name] = value
+			return err
 		})
 	}
 	if err != nil {

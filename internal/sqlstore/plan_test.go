@@ -24,14 +24,11 @@ func (e explainer) QueryContext(ctx context.Context, query string, args ...any) 
 		return nil, err
 	}
 	var steps []string
-	err = each(rows, func(row scanner) (step string, err error) {
+	err = each(rows, collect(func(row scanner) (step string, err error) {
 		var id, parent, unused int
 		err = row.Scan(&id, &parent, &unused, &step)
 		return step, err
-	}, func(step string) error {
-		steps = append(steps, step)
-		return nil
-	})
+	}, &steps))
 	if err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ var postgres = dialect{
 	tuples:   "VALUES ", // a list of tuples itself would be planned as so many conditions
 	rows:     []int{256, 64, 16, 4, 1},
 	updates:  []int{256, 64, 16, 4, 1},
+	send:     sendPostgres,
 	snapshot: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 	migrate: &sessionLock{
 		take: "SELECT 1 FROM (SELECT pg_advisory_lock(hashtext('holdfast'), hashtext(current_schema()))) AS taken",
@@ -146,4 +147,45 @@ func postgresHint(err error) string {
 	default:
 		return ""
 	}
+}
+
+// sendPostgres executes steps as one pipeline: the server need not be waited for
+// between two of them. Their statements are prepared, the first time that a
+// connection has them.
+func sendPostgres(ctx context.Context, t *tx, steps []step) error {
+	return t.conn.Raw(func(conn any) error {
+		batch := &pgx.Batch{}
+		for _, s := range steps {
+			batch.Queue(s.text, s.args...)
+		}
+		answers := conn.(*stdlib.Conn).Conn().SendBatch(ctx, batch)
+		for _, s := range steps {
+			if err := answerPostgres(answers, s); err != nil {
+				_ = answers.Close() // it says the same
+				return err
+			}
+		}
+		return answers.Close()
+	})
+}
+
+func answerPostgres(answers pgx.BatchResults, s step) error {
+	if s.row == nil {
+		tag, err := answers.Exec()
+		if err != nil {
+			return err
+		}
+		return s.wrote(tag.RowsAffected())
+	}
+	rows, err := answers.Query()
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := s.row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,9 @@ func (p *proxy) serve(ctx context.Context) {
 	}
 }
 
+// sayCommit is the statement, and not a column that is called committed.
+var sayCommit = regexp.MustCompile(`(?i)\bcommit\b`)
+
 // forward hands on what the client says.
 func (p *proxy) forward(client, server net.Conn, mute *atomic.Bool) {
 	buf := make([]byte, 64<<10)
@@ -76,7 +80,7 @@ func (p *proxy) forward(client, server net.Conn, mute *atomic.Bool) {
 		if err != nil {
 			return
 		}
-		if bytes.Contains(bytes.ToLower(buf[:n]), []byte("commit")) && p.cut.Load() > 0 {
+		if sayCommit.Match(buf[:n]) && p.cut.Load() > 0 {
 			p.cut.Add(-1)
 			mute.Store(true)
 		}

@@ -236,10 +236,7 @@ func listOnce[R any](ctx context.Context, r reads, scan func(scanner) (R, error)
 	if err != nil {
 		return nil, err
 	}
-	err = each(rows, scan, func(row R) error {
-		out = append(out, row)
-		return nil
-	})
+	err = each(rows, collect(scan, &out))
 	return out, err
 }
 

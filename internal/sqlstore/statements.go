@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// statements are all that a write needs, prepared once. They are prepared
-// before the first transaction because a store with one connection can't
+// statements are all that a write needs. Those of a database in this process are
+// prepared, before the first transaction, because a store with one connection can't
 // prepare while that connection is in use.
 type statements struct {
-	head, lockHead, setHead               *sql.Stmt
-	addLock, dropLock, dropLapsed         *sql.Stmt
+	head, lockHead, setHead               sized
+	addLock, dropLock, dropLapsed         sized
 	lines, holds, records, balances       many
 	addLine, addEvent, addPosting         many
 	addHold, addRecord, addBalance        many
@@ -61,8 +61,9 @@ func prepareStatements(ctx context.Context, db *sql.DB, d *dialect, s strategy) 
 type many []sized
 
 type sized struct {
-	rows int
-	*sql.Stmt
+	rows      int
+	text      string
+	*sql.Stmt // nil = it is sent as text
 }
 
 // fit is the largest statement that n rows fill, for writing.
@@ -94,21 +95,23 @@ type preparer struct {
 	err     error
 }
 
-func (p *preparer) one(query string) *sql.Stmt {
-	if p.err != nil {
-		return nil
+func (p *preparer) one(query string) sized { return p.sized(1, query) }
+
+func (p *preparer) sized(rows int, query string) sized {
+	s := sized{rows: rows, text: p.dialect.bind(query)}
+	if p.err != nil || p.dialect.send != nil {
+		return s
 	}
-	stmt, err := p.db.PrepareContext(p.ctx, p.dialect.bind(query))
-	if err != nil {
-		p.err = fmt.Errorf("prepare %s: %w", query, err)
+	if s.Stmt, p.err = p.db.PrepareContext(p.ctx, s.text); p.err != nil {
+		p.err = fmt.Errorf("prepare %s: %w", query, p.err)
 	}
-	return stmt
+	return s
 }
 
 // many prepares head, a list of rows and tail.
 func (p *preparer) many(head, row, tail string) (m many) {
 	for _, n := range p.dialect.rows {
-		m = append(m, sized{n, p.one(head + strings.Repeat(row+",", n-1) + row + tail)})
+		m = append(m, p.sized(n, head+strings.Repeat(row+",", n-1)+row+tail))
 	}
 	return m
 }
@@ -116,7 +119,7 @@ func (p *preparer) many(head, row, tail string) (m many) {
 // updates prepares an update of many rows.
 func (p *preparer) updates(update string) (m many) {
 	for _, n := range p.dialect.updates {
-		m = append(m, sized{n, p.one(p.dialect.update(update, n))})
+		m = append(m, p.sized(n, p.dialect.update(update, n)))
 	}
 	return m
 }

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
-	"fmt"
 
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -22,54 +20,21 @@ const (
 // is no need to look any further.
 func (t *tx) write(ctx context.Context, ch ledger.Changes) error {
 	h := ch.Head
-	err := wrote(1)(t.StmtContext(ctx, t.setHead).
-		ExecContext(ctx, h.Seq, h.Events, h.At, h.Hash[:], t.head.Seq, t.head.Hash[:]))
-	if err != nil {
-		return fmt.Errorf("head: %w", err)
-	}
-	if err := put(ctx, t, t.addLine, ch.Lines, argLine); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	if err := put(ctx, t, t.addEvent, ch.Events, argEvent); err != nil {
-		return fmt.Errorf("events: %w", err)
-	}
-	if err := put(ctx, t, t.addPosting, ch.Postings, argPosting); err != nil {
-		return fmt.Errorf("postings: %w", err)
-	}
-	if err := t.writeHolds(ctx, ch.Holds); err != nil {
-		return fmt.Errorf("holds: %w", err)
-	}
-	if err := t.writeRecords(ctx, ch.Records); err != nil {
-		return fmt.Errorf("records: %w", err)
-	}
-	if err := t.writeBalances(ctx, ch.Balances); err != nil {
-		return fmt.Errorf("balances: %w", err)
-	}
-	return nil
-}
-
-func (t *tx) writeHolds(ctx context.Context, changes []ledger.HoldChange) error {
-	old, fresh := part(changes, func(c ledger.HoldChange) bool { return c.Before.ID == "" })
-	if err := put(ctx, t, t.updateHold, old, argHoldChange); err != nil {
-		return err
-	}
-	return put(ctx, t, t.addHold, fresh, argHold)
-}
-
-func (t *tx) writeRecords(ctx context.Context, changes []ledger.RecordChange) error {
-	old, fresh := part(changes, func(c ledger.RecordChange) bool { return c.Before == 0 })
-	if err := put(ctx, t, t.updateRecord, old, argRecordChange); err != nil {
-		return err
-	}
-	return put(ctx, t, t.addRecord, fresh, argRecord)
-}
-
-func (t *tx) writeBalances(ctx context.Context, changes []ledger.BalanceChange) error {
-	old, fresh := part(changes, func(c ledger.BalanceChange) bool { return c.Before.Version == 0 })
-	if err := put(ctx, t, t.updateMoney, old, t.strategy.args); err != nil {
-		return err
-	}
-	return put(ctx, t, t.addBalance, fresh, argBalance)
+	t.add(ctx, step{sized: t.setHead, want: 1,
+		args: append(t.room(), h.Seq, h.Events, h.At, h.Hash[:], t.head.Seq, t.head.Hash[:])})
+	put(ctx, t, t.addLine, ch.Lines, argLine)
+	put(ctx, t, t.addEvent, ch.Events, argEvent)
+	put(ctx, t, t.addPosting, ch.Postings, argPosting)
+	oldHolds, newHolds := part(ch.Holds, func(c ledger.HoldChange) bool { return c.Before.ID == "" })
+	put(ctx, t, t.updateHold, oldHolds, argHoldChange)
+	put(ctx, t, t.addHold, newHolds, argHold)
+	oldRecords, newRecords := part(ch.Records, func(c ledger.RecordChange) bool { return c.Before == 0 })
+	put(ctx, t, t.updateRecord, oldRecords, argRecordChange)
+	put(ctx, t, t.addRecord, newRecords, argRecord)
+	oldBalances, newBalances := part(ch.Balances, func(c ledger.BalanceChange) bool { return c.Before.Version == 0 })
+	put(ctx, t, t.updateMoney, oldBalances, t.strategy.args)
+	put(ctx, t, t.addBalance, newBalances, argBalance)
+	return t.flush(ctx)
 }
 
 // part parts the changes of rows that there are from those that make a row.
@@ -84,37 +49,16 @@ func part[C any](changes []C, isFresh func(C) bool) (old, fresh []C) {
 	return old, fresh
 }
 
-// put writes rows, many a statement, or says that one was not there as it was.
-func put[R any](ctx context.Context, t *tx, m many, rows []R, args func([]any, R) []any) error {
-	var to []any
+// put adds the steps that write rows, many a statement.
+func put[R any](ctx context.Context, t *tx, m many, rows []R, args func([]any, R) []any) {
 	for len(rows) > 0 {
 		s := m.fit(len(rows))
-		to = to[:0]
+		to := t.room()
 		for _, r := range rows[:s.rows] {
 			to = args(to, r)
 		}
 		rows = rows[s.rows:]
-		if err := wrote(s.rows)(t.StmtContext(ctx, s.Stmt).ExecContext(ctx, to...)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wrote checks that a statement has written n rows.
-func wrote(n int) func(sql.Result, error) error {
-	return func(res sql.Result, err error) error {
-		if err != nil {
-			return err
-		}
-		got, err := res.RowsAffected()
-		if err != nil {
-			return err
-		}
-		if got != int64(n) {
-			return errConflict
-		}
-		return nil
+		t.add(ctx, step{sized: s, args: to, want: int64(s.rows)})
 	}
 }
 
