@@ -88,6 +88,10 @@ type Event struct {
 	// policy, or because the customer has used up the limit meanwhile. For a payout
 	// that came back it counts for want of room.
 	Short map[ledger.Asset]int
+
+	// Has is, of wallets in which the ledger has found less than a refund was to
+	// take, what it found; and of rooms the same, which says that they are full.
+	Has map[ledger.Account]int64
 }
 
 // Change is what an event does. Empty: nothing.
@@ -226,6 +230,7 @@ var commands = map[On]bool{Pay: true, Cancel: true, Fulfil: true, Repaid: true, 
 
 func (c Case) clone() Case {
 	c.Order.Lines = slices.Clone(c.Order.Lines)
+	c.Order.Splits = slices.Clone(c.Order.Splits)
 	c.Payments = slices.Clone(c.Payments)
 	c.Refunds = slices.Clone(c.Refunds)
 	c.Tasks = slices.Clone(c.Tasks)

@@ -117,6 +117,7 @@ type Order struct {
 	Refunding   int64             `json:"refunding"` // asked back, not yet done
 	Refunded    int64             `json:"refunded"`
 	Lines       []Line            `json:"lines"`
+	Splits      []Split           `json:"splits,omitempty"`       // of the total; the rest is ours
 	Payment     string            `json:"payment,omitempty"`      // the attempt that may still bring money, or that did
 	NextPayment string            `json:"next_payment,omitempty"` // the attempt that waits for the end of that one
 	Attempts    int               `json:"attempts"`
@@ -178,7 +179,8 @@ type Refund struct {
 	Currency  string    `json:"currency"`
 	Reason    string    `json:"reason,omitempty"`
 	Restock   []Restock `json:"restock,omitempty"`
-	Late      bool      `json:"late,omitempty"` // of money that bought no goods
+	Splits    []Part    `json:"splits,omitempty"` // what accounts have given for it; the rest we have
+	Late      bool      `json:"late,omitempty"`   // of money that bought no goods
 	Ref       string    `json:"ref,omitempty"`
 	Code      string    `json:"code,omitempty"`
 	CreatedAt Time      `json:"created_at"`

@@ -270,7 +270,7 @@ var forgetAttempt = action{"another attempt may start", func(w *work) *Refusal {
 }}
 
 // deliverVersusPayment is why goods and money are in one ledger: both move, or neither.
-var deliverVersusPayment = action{"commit the stock and the allowance; book the money", func(w *work) *Refusal {
+var deliverVersusPayment = action{"commit the stock and the allowance; book the money, split as agreed", func(w *work) *Refusal {
 	if refusal := w.dropNext(); refusal != nil {
 		return refusal
 	}
@@ -279,7 +279,7 @@ var deliverVersusPayment = action{"commit the stock and the allowance; book the 
 	return nil
 }}
 
-var takeAgain = action{"take the stock again, or backorder budget, and the allowance; book the money", func(w *work) *Refusal {
+var takeAgain = action{"take the stock again, or backorder budget, and the allowance; book the money, split as agreed", func(w *work) *Refusal {
 	for i, l := range w.Case.Order.Lines {
 		from := Stock
 		if w.late(l) == Backorder {
@@ -298,7 +298,7 @@ var takeAgain = action{"take the stock again, or backorder budget, and the allow
 func (w *work) bookSale() {
 	o := &w.Case.Order
 	o.Paid, o.PaidAt, o.Payment = o.Total, w.now, w.payment.ID
-	w.move(Clearing(w.payment.Gateway), Revenue, ledger.Asset(o.Currency), o.Total)
+	w.bookSplits()
 	w.closeOthers()
 }
 

@@ -10,8 +10,9 @@ import (
 const TotalOverflow = "total_overflow"
 
 // Place makes a new order that holds its stock, and the customer's allowance
-// where a line has a limit. o has ID, Currency, Lines (one per SKU) and times,
-// and Customer if a line has a limit; Place computes the rest.
+// where a line has a limit. o has ID, Currency, Lines (one per SKU), Splits (one
+// per account) and times, and Customer if a line has a limit; Place computes the
+// rest.
 func Place(o Order) (Change, *Refusal) {
 	for _, l := range o.Lines {
 		if l.Quantity > ledger.MaxAmount/l.Price {
@@ -20,6 +21,9 @@ func Place(o Order) (Change, *Refusal) {
 		if o.Total += l.Quantity * l.Price; o.Total > ledger.MaxAmount {
 			return Change{}, &Refusal{TotalOverflow, "the order's total is too large"}
 		}
+	}
+	if refusal := o.checkSplits(); refusal != nil {
+		return Change{}, refusal
 	}
 	w := &work{Change: Change{Case: Case{Order: o}, dirty: map[string]bool{}}}
 	w.Case.Order.State = Held

@@ -66,7 +66,7 @@ var moneyCameBack = action{"the money is on the clearing account again", func(w 
 }}
 
 // startRefund stores the refund, with its own number, before any call.
-var startRefund = action{"set the money aside; ask the gateway to repay it", func(w *work) *Refusal {
+var startRefund = action{"set the money aside, taken back from each who got of it; ask the gateway to repay it", func(w *work) *Refusal {
 	o := &w.Case.Order
 	left := o.Paid - o.Refunded - o.Refunding
 	amount := w.ev.Amount
@@ -83,8 +83,8 @@ var startRefund = action{"set the money aside; ask the gateway to repay it", fun
 		return refusal
 	}
 	w.payment = w.findPayment(o.Payment)
-	w.move(Revenue, RefundsDue(o.ID), ledger.Asset(o.Currency), amount)
 	w.newRefund(amount, false)
+	w.refund.Splits = w.takeBack(amount)
 	o.Refunding += amount
 	return nil
 }}
@@ -205,16 +205,16 @@ var bookRefund = action{"put goods back on sale, as asked, and give their allowa
 	return nil
 }}
 
-var unbookRefund = action{"the money is revenue again", func(w *work) *Refusal {
+var unbookRefund = action{"the money is again whose it was", func(w *work) *Refusal {
 	w.Case.Order.Refunding -= w.refund.Amount
 	w.touchOrder()
-	w.move(RefundsDue(w.Case.Order.ID), Revenue, ledger.Asset(w.refund.Currency), w.refund.Amount)
+	w.giveBack()
 	return nil
 }}
 
-var reverseRefund = action{"the money is revenue again", func(w *work) *Refusal {
+var reverseRefund = action{"the money is again whose it was", func(w *work) *Refusal {
 	w.Case.Order.Refunded -= w.refund.Amount
 	w.touchOrder()
-	w.move(RefundsDue(w.Case.Order.ID), Revenue, ledger.Asset(w.refund.Currency), w.refund.Amount)
+	w.giveBack()
 	return nil
 }}

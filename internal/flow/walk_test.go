@@ -12,7 +12,8 @@ import (
 func TestNoSequenceOfEventsBreaksAnOrder(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		late := rapid.SliceOfN(rapid.SampledFrom([]Late{Retake, Backorder, Repay}), 0, 3).Draw(rt, "late")
-		s := newShop(t, rapid.Int64Range(1, 2).Draw(rt, "stock"), rapid.Int64Range(0, 1).Draw(rt, "backorder"), late...)
+		splits := rapid.SampledFrom([][]Split{nil, {{Account: "ann", Amount: 60}, {Account: "fee", Amount: 7}}}).Draw(rt, "splits")
+		s := newSplitShop(t, rapid.Int64Range(1, 2).Draw(rt, "stock"), rapid.Int64Range(0, 1).Draw(rt, "backorder"), splits, late...)
 		kinds := []On{Pay, Pay, Cancel, Fulfil, Repaid, Due, GiveUp, Opened, Refused, MoneyCame, MoneyCame, ClosedThere,
 			RefundTaken, RefundMade, RefundMade, RefundDenied, RefundBroke}
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {

@@ -116,7 +116,8 @@ func currencies(accounts ...Account) (out []string) {
 // InvalidTerms is the code of limits that an account can't have.
 const InvalidTerms = "limits_not_possible"
 
-// Transfer is money that moved from one account to another, or to or from Bank.
+// Transfer is money that moved from one account to another, to or from Bank, or
+// to Advanced.
 type Transfer struct {
 	ID        string `json:"id"`
 	From      string `json:"from"`
@@ -132,10 +133,14 @@ func (t Transfer) Record() ledger.Record {
 	return ledger.Record{Kind: KindTransfer, ID: t.ID, Version: 1, Body: marshal(t)}
 }
 
-// Ops move the money. fromCapped and toCapped say which side has a ceiling.
+// Ops move the money. fromCapped and toCapped say which side has a ceiling. What
+// goes to Advanced pays what From owes, and is never more than that.
 func (t Transfer) Ops(fromCapped, toCapped bool) []ledger.Op {
 	w := &work{}
 	w.move(purse(t.From), purse(t.To), ledger.Asset(t.Currency), t.Amount)
+	if t.To == string(Advanced) {
+		w.move(Receivable(t.From), Owing, ledger.Asset(t.Currency), t.Amount)
+	}
 	if fromCapped {
 		w.move(Filled(t.From), Room(t.From), ledger.Asset(t.Currency), t.Amount)
 	}
@@ -147,8 +152,8 @@ func (t Transfer) Ops(fromCapped, toCapped bool) []ledger.Op {
 
 // purse is the ledger account of one end of a transfer.
 func purse(account string) ledger.Account {
-	if account == string(Bank) {
-		return Bank
+	if account == string(Bank) || account == string(Advanced) {
+		return ledger.Account(account)
 	}
 	return Wallet(account)
 }
