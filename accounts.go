@@ -13,10 +13,11 @@ import (
 
 // WalletBalance is what an account has in one currency, in minor units.
 type WalletBalance struct {
-	Currency  string `json:"currency"`
-	Posted    int64  `json:"posted"`
-	Held      int64  `json:"held"`      // by holds and payouts that are not over
-	Available int64  `json:"available"` // posted - held - floor
+	Currency   string `json:"currency"`
+	Posted     int64  `json:"posted"`
+	Held       int64  `json:"held"`       // by holds and payouts that are not over
+	Receivable int64  `json:"receivable"` // that it owes for refunds of its splits, as it had less than its part
+	Available  int64  `json:"available"`  // posted - held - floor - receivable, or 0 if that is less
 }
 
 // AccountDetail is an account with its money.
@@ -54,7 +55,7 @@ func (h *Holdfast) accountWith(ctx context.Context, id string) (d AccountDetail,
 			return err
 		}
 		of := map[ledger.Account]map[ledger.Asset]ledger.Balance{}
-		for _, a := range []ledger.Account{flow.Wallet(id), flow.Floor(id), flow.Room(id)} {
+		for _, a := range []ledger.Account{flow.Wallet(id), flow.Floor(id), flow.Room(id), flow.Receivable(id)} {
 			rows, err := r.Balances(ctx, ledger.BalanceQuery{Account: a})
 			if err != nil {
 				return fmt.Errorf("holdfast: account %s: %w", id, err)
@@ -65,8 +66,9 @@ func (h *Holdfast) accountWith(ctx context.Context, id string) (d AccountDetail,
 			}
 		}
 		for asset, b := range of[flow.Wallet(id)] {
-			d.Balances = append(d.Balances, WalletBalance{Currency: string(asset), Held: b.Held, Available: b.Available(),
-				Posted: b.Posted + of[flow.Floor(id)][asset].Posted})
+			owed := of[flow.Receivable(id)][asset].Posted
+			d.Balances = append(d.Balances, WalletBalance{Currency: string(asset), Held: b.Held, Receivable: owed,
+				Available: max(0, b.Available()-owed), Posted: b.Posted + of[flow.Floor(id)][asset].Posted})
 		}
 		for asset, b := range of[flow.Room(id)] {
 			room[string(asset)] = b.Posted
@@ -165,7 +167,7 @@ type StatementLine struct {
 	At      Time   `json:"at"`
 	Amount  int64  `json:"amount"`        // below zero: it left
 	Balance int64  `json:"balance"`       // afterwards
-	About   string `json:"about"`         // transfer, wallet_hold or payout; or a fee's payout
+	About   string `json:"about"`         // transfer, wallet_hold, payout or order; or a fee's payout
 	ID      string `json:"id"`            // of that
 	Fee     bool   `json:"fee,omitempty"` // of that payout
 }

@@ -29,6 +29,7 @@ type background struct {
 
 	sweeping sync.Mutex // one sweep of orders at a time
 	swept    time.Time  // when the last one began
+	looked   time.Time  // when it was last looked for what accounts owe
 	loops    sync.WaitGroup
 	tasks    sync.WaitGroup
 	stopped  context.Context // ends the loops
@@ -53,7 +54,7 @@ func (b *background) start() {
 	b.loops.Go(func() {
 		b.every("orders", nil, func(ctx context.Context) error {
 			_, err := b.sweepOrders(ctx)
-			return errors.Join(err, b.sweepParked(ctx), b.sweepHolds(ctx))
+			return errors.Join(err, b.sweepParked(ctx), b.sweepHolds(ctx), b.sweepReceivables(ctx))
 		})
 	})
 }

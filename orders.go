@@ -18,6 +18,7 @@ type OrderInput struct {
 	Reference string            // the shop's own number, same form, unique; "" = none
 	Currency  string            // "" = that of the items; otherwise it must be theirs
 	HoldFor   time.Duration     // whole seconds, MinHold..MaxHold; 0 = the shortest of the items' and sales'
+	Splits    []SplitInput      // to whom its money goes; at most MaxSplits, an account once; nil = all is the shop's
 	Metadata  map[string]string // at most MaxMetadata; values of at most MaxText characters
 }
 
@@ -154,6 +155,9 @@ func (h *Holdfast) newOrder(ctx context.Context, in OrderInput) (Order, error) {
 		line.Quantity = l.Quantity
 		o.Lines = append(o.Lines, line)
 	}
+	if o.Splits, err = h.splits(ctx, in.Splits, o.Currency); err != nil {
+		return o, err
+	}
 	if in.HoldFor > 0 {
 		holdFor = in.HoldFor
 	}
@@ -198,7 +202,7 @@ func (in OrderInput) check() error {
 			return reject(CodeInvalidField, "metadata: keys of A-Z a-z 0-9 _ -, values of at most %d characters", MaxText)
 		}
 	}
-	return nil
+	return checkSplits(in.Splits)
 }
 
 // Order finds one order.

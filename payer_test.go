@@ -229,7 +229,7 @@ func (b *payBench) has(id string, posted, held, available int64) {
 			got = x
 		}
 	}
-	if want := (WalletBalance{"CNY", posted, held, available}); got != want {
+	if want := (WalletBalance{Currency: "CNY", Posted: posted, Held: held, Available: available}); got != want {
 		b.t.Errorf("%s has %+v, want %+v", id, got, want)
 	}
 }

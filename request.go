@@ -30,6 +30,7 @@ type (
 // Limits of requests.
 const (
 	MaxLines    = 100 // lines of an order
+	MaxSplits   = 20  // splits of an order
 	MaxMetadata = 50  // keys of Order.Metadata
 	MaxText     = 500 // characters of a name, description, reason or metadata value
 	maxConflict = 64  // times that a decision is made anew because somebody else was faster
@@ -80,6 +81,7 @@ const (
 	CodeStale             = "stale"                // somebody else wrote meanwhile
 	CodeAmountRange       = "amount_out_of_range"
 	CodeTotalOverflow     = flow.TotalOverflow
+	CodeSplitsExceed      = flow.SplitsExceed // the splits are more than the total
 	CodeCurrencyInvalid   = "currency_invalid"
 	CodeCurrencyMismatch  = "currency_mismatch"
 	CodeInvalidID         = "invalid_id"
@@ -273,7 +275,8 @@ func put[T any](ctx context.Context, h *Holdfast, key Key, decide func() (ledger
 // It decides anew when somebody else was faster. name (may be nil) gives the
 // entry its identity; without one, an event that changes nothing writes nothing.
 func (h *Holdfast) advance(ctx context.Context, order string, ev flow.Event, name func(flow.Case, *ledger.Entry) error) (ledger.Result, flow.Case, error) {
-	ev.Poll, ev.PayFor, ev.Short = h.o.Poll, h.o.PayFor, map[ledger.Asset]int{}
+	ev.Poll, ev.PayFor = h.o.Poll, h.o.PayFor
+	ev.Short, ev.Has = map[ledger.Asset]int{}, map[ledger.Account]int64{}
 	for range maxConflict {
 		c, err := h.load(ctx, order)
 		if err != nil {
@@ -328,6 +331,10 @@ func (h *Holdfast) refused(ev flow.Event, res ledger.Result) (again bool, err er
 	case ledger.NotDue:
 		return false, nil // the deadline is not over by the store's clock: nothing happened
 	case ledger.Insufficient:
+		if flow.OfSplit(res.Key.Account) {
+			ev.Has[res.Key.Account] = res.Available
+			return true, nil
+		}
 		if ev.On == flow.MoneyCame {
 			ev.Short[res.Key.Asset]++
 			return true, nil

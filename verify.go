@@ -12,17 +12,17 @@ import (
 
 // Verify recomputes everything from the journal (ledger.Verify), and then holds
 // every order against the ledger: its state against its holds, its amounts
-// against its payments and refunds, what is due to buyers against the balances,
+// against its payments, refunds and splits, what is due to buyers against the balances,
 // the clearing accounts and what customers have used of their allowances against
 // all of it, and the sales against their calendars. Wallets are held against the
-// transfers, holds, payouts and limits that explain them. progress may be nil.
+// transfers, holds, payouts, splits and limits that explain them. progress may be nil.
 func (h *Holdfast) Verify(ctx context.Context, progress func(done, total int64)) (ledger.Report, error) {
 	var rep ledger.Report
 	err := h.store.Snapshot(ctx, func(r ledger.Reader) (err error) {
 		if rep, err = ledger.Verify(ctx, r, progress); err != nil {
 			return err
 		}
-		v := orderVerifier{r: r, rep: &rep, due: map[string]int64{}, want: map[ledger.Key]int64{}}
+		v := orderVerifier{r: r, rep: &rep, due: map[string]int64{}, want: map[ledger.Key]int64{}, over: map[ledger.Key]bool{}}
 		return v.run(ctx)
 	})
 	if err != nil {
@@ -38,7 +38,8 @@ type orderVerifier struct {
 	refunds  map[string][]Refund
 	holds    map[string]ledger.Hold
 	due      map[string]int64     // what each order's buyer must get back
-	want     map[ledger.Key]int64 // what the documents say of clearing accounts and allowances
+	want     map[ledger.Key]int64 // what the documents say of clearing accounts, allowances and wallets
+	over     map[ledger.Key]bool  // rooms of accounts that got more than their ceiling
 }
 
 func (v *orderVerifier) run(ctx context.Context) error {
@@ -127,6 +128,7 @@ func (v *orderVerifier) order(r ledger.Record, o Order) {
 			v.want[ledger.Key{Account: flow.Used(o.Customer), Asset: flow.Limit(l.Sale)}] += l.Quantity - l.Restocked
 		}
 	}
+	v.splits(o)
 	var refunded, refunding, late int64
 	broken := map[string]int64{} // of a payment whose late money the gateway did not repay
 	for _, f := range v.refunds[o.ID] {

@@ -11,7 +11,8 @@ import (
 
 // walletParts begin the names of the accounts that only documents about wallets
 // and payouts explain.
-var walletParts = []string{"wallet/", "@floor/", "spent/", string(flow.PayoutFees)}
+var walletParts = []string{"wallet/", "@floor/", "spent/", string(flow.PayoutFees),
+	"receivable/", string(flow.Advanced), string(flow.Owing)}
 
 // explained says whether an account must have what the documents say, even if
 // they say nothing.
@@ -25,6 +26,9 @@ func explained(a ledger.Account) bool {
 // payout that is not over against its task.
 func (v *orderVerifier) wallets(ctx context.Context) error {
 	if err := eachDocument(ctx, v.r, flow.KindTransfer, func(_ ledger.Record, t Transfer) {
+		if t.To == string(flow.Advanced) {
+			v.owes(t.From, t.Currency, -t.Amount)
+		}
 		v.moved(t.From, t.To, t.Currency, t.Amount)
 	}); err != nil {
 		return err
@@ -43,11 +47,10 @@ func (v *orderVerifier) wallets(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	over := map[ledger.Key]bool{}
 	if err := eachDocument(ctx, v.r, flow.KindPayout, func(r ledger.Record, p Payout) {
 		v.payout(r, p, tasks[p.ID])
 		if p.Over {
-			over[ledger.Key{Account: flow.Room(p.Account), Asset: ledger.Asset(p.Currency)}] = true
+			v.over[ledger.Key{Account: flow.Room(p.Account), Asset: ledger.Asset(p.Currency)}] = true
 		}
 	}); err != nil {
 		return err
@@ -56,7 +59,7 @@ func (v *orderVerifier) wallets(ctx context.Context) error {
 		for _, t := range a.Terms {
 			asset := ledger.Asset(t.Currency)
 			room := ledger.Key{Account: flow.Room(a.ID), Asset: asset}
-			if t.Ceiling > 0 && !over[room] {
+			if t.Ceiling > 0 && !v.over[room] {
 				v.want[room] += t.Ceiling - v.want[ledger.Key{Account: flow.Wallet(a.ID), Asset: asset}]
 			}
 			v.want[ledger.Key{Account: flow.Wallet(a.ID), Asset: asset}] -= t.Floor
@@ -67,10 +70,47 @@ func (v *orderVerifier) wallets(ctx context.Context) error {
 
 func (v *orderVerifier) moved(from, to, currency string, amount int64) {
 	for account, n := range map[string]int64{from: -amount, to: amount} {
-		if account != string(flow.Bank) {
+		if account != string(flow.Bank) && account != string(flow.Advanced) {
 			v.want[ledger.Key{Account: flow.Wallet(account), Asset: ledger.Asset(currency)}] += n
 		}
 	}
+}
+
+// owes says that an account owes amount more.
+func (v *orderVerifier) owes(account, currency string, amount int64) {
+	asset := ledger.Asset(currency)
+	v.want[ledger.Key{Account: flow.Receivable(account), Asset: asset}] += amount
+	v.want[ledger.Key{Account: flow.Advanced, Asset: asset}] -= amount
+	v.want[ledger.Key{Account: flow.Owing, Asset: asset}] -= amount
+}
+
+// splits holds what an order gave to accounts, and has taken back, against its
+// refunds, and collects what each has of it, and owes.
+func (v *orderVerifier) splits(o Order) {
+	asset := ledger.Asset(o.Currency)
+	ours, back := o.Paid-o.Refunded-o.Refunding, map[string]int64{}
+	for _, f := range v.refunds[o.ID] {
+		for _, p := range f.Splits {
+			if f.State != flow.RefundRefused && f.State != flow.RefundFailed {
+				back[p.Account] += p.Amount
+			}
+			v.owes(p.Account, o.Currency, p.Receivable)
+			v.want[ledger.Key{Account: flow.Wallet(p.Account), Asset: asset}] += p.Receivable
+		}
+	}
+	for _, s := range o.Splits {
+		if s.Refunded != back[s.Account] || s.Refunded > s.Amount {
+			v.rep.Found(0, "order", "%s: %d of %s's %d is taken back, its refunds say %d", o.ID, s.Refunded, s.Account, s.Amount, back[s.Account])
+		}
+		if s.Over {
+			v.over[ledger.Key{Account: flow.Room(s.Account), Asset: asset}] = true
+		}
+		if o.PaidAt != 0 {
+			v.want[ledger.Key{Account: flow.Wallet(s.Account), Asset: asset}] += s.Amount - s.Refunded
+			ours -= s.Amount - s.Refunded
+		}
+	}
+	v.want[ledger.Key{Account: flow.Revenue, Asset: asset}] += ours
 }
 
 // part holds a document and its record against one of its holds.

@@ -35,26 +35,33 @@ func TestVerifyFindsWalletsThatDoNotAgreeWithTheLedger(t *testing.T) {
 		"a floor":                     {flow.KindAccount, "bob", `"frozen":false`, `"frozen":false,"limits":[{"currency":"CNY","floor":3}]`, "balance"},
 		"another ceiling":             {flow.KindAccount, "ann", `"ceiling":200`, `"ceiling":201`, "balance"},
 	} {
-		r, err := b.record(ctx, lie.kind, lie.id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		truth := string(r.Body)
-		if !strings.Contains(truth, lie.old) {
-			t.Fatalf("%s: %s is not in %s", name, lie.old, truth)
-		}
-		b.rewrite(r, strings.Replace(truth, lie.old, lie.new, 1))
-		rep, err := b.Verify(ctx, nil)
-		found := false
-		for _, p := range rep.Problems {
-			found = found || p.What == lie.where
-		}
-		if err != nil || !found {
-			t.Errorf("%s: got %+v %v, want a problem with a %s", name, rep.Problems, err, lie.where)
-		}
-		r.Version++
-		b.rewrite(r, truth)
+		b.lie(name, lie.kind, lie.id, lie.old, lie.new, lie.where)
 	}
+}
+
+// lie writes new for old in a document, asserts that Verify finds something of
+// the kind where, and takes it back.
+func (b *payBench) lie(name, kind, id, old, new, where string) {
+	b.t.Helper()
+	r, err := b.record(ctx, kind, id)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	truth := string(r.Body)
+	if !strings.Contains(truth, old) {
+		b.t.Fatalf("%s: %s is not in %s", name, old, truth)
+	}
+	b.rewrite(r, strings.Replace(truth, old, new, 1))
+	rep, err := b.Verify(ctx, nil)
+	found := false
+	for _, p := range rep.Problems {
+		found = found || p.What == where
+	}
+	if err != nil || !found {
+		b.t.Errorf("%s: got %+v %v, want a problem with a %s", name, rep.Problems, err, where)
+	}
+	r.Version++
+	b.rewrite(r, truth)
 }
 
 var versionOf = regexp.MustCompile(`"version":\d+`)

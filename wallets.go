@@ -131,7 +131,8 @@ func (h *Holdfast) SetTerms(ctx context.Context, key Key, id string, terms []Ter
 
 // Freeze keeps an account's money where it is, until it is thawed (frozen
 // false): requests that come later are refused, and payouts whose number is not
-// at the gateway yet wait. It may still get money. reason is for people.
+// at the gateway yet wait. It may still get money, and refunds of what it got for
+// orders (SplitInput) go on. reason is for people.
 func (h *Holdfast) Freeze(ctx context.Context, key Key, id string, frozen bool, reason string) (Answer[Account], error) {
 	if !text(reason) {
 		return Answer[Account]{}, reject(CodeInvalidField, "reason: at most %d characters", MaxText)
@@ -174,13 +175,16 @@ func (h *Holdfast) knownAccount(ctx context.Context, id string) (Account, error)
 
 // payingAccount is knownAccount for one that money is to leave. It is read anew
 // for every request, so that what is asked for after a freeze was answered is
-// refused, on every node.
+// refused, on every node. What the account owes is taken first.
 func (h *Holdfast) payingAccount(ctx context.Context, id string) (Account, error) {
 	a, err := h.knownAccount(ctx, id)
 	if err == nil && a.Frozen {
 		return a, reject(CodeAccountFrozen, "account %s is frozen", id)
 	}
-	return a, err
+	if err != nil {
+		return a, err
+	}
+	return a, h.collect(ctx, a)
 }
 
 // money writes the entry that decide makes, once for key. A refusal is kept like

@@ -107,7 +107,7 @@ func (a *API) accounts() {
 	})
 	handle(a, route{
 		method: http.MethodGet, path: "/v1/accounts/{id}", name: "getAccount", tag: "Accounts", scope: holdfast.ScopeRead,
-		summary: "Read an account with its balances", about: "As of one moment. available = posted - held - floor.",
+		summary: "Read an account with its balances", about: "As of one moment. receivable is owed for refunds of what came with orders' splits; available = posted - held - floor - receivable, or 0 if that is less.",
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.AccountDetail, error) {
 		d, err := a.core.Account(ctx, c.id("id"))
 		d.Balances = list(d.Balances)

@@ -17,7 +17,13 @@ type orderBody struct {
 	Reference   string          `json:"reference,omitempty" doc:"The shop's own number; unique"`
 	Currency    string          `json:"currency,omitempty" doc:"Absent = that of the items; otherwise it must be theirs"`
 	HoldSeconds *int64          `json:"hold_seconds,omitempty" minimum:"30" maximum:"86400"`
+	Splits      []splitBody     `json:"splits,omitempty" maxItems:"20" doc:"To whom the money goes when the order is paid; an account once. What is not split is the shop's. A refund takes back from each in proportion"`
 	Metadata    map[string]text `json:"metadata,omitempty"`
+}
+
+type splitBody struct {
+	Account string `json:"account" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	Amount  int64  `json:"amount" minimum:"1" maximum:"9007199254740991" doc:"Minor units of the order's currency; together at most its total"`
 }
 
 type lineBody struct {
@@ -35,6 +41,14 @@ func (b *orderBody) missing() (fields []string) {
 		}
 		if b.Lines[i].Quantity == 0 {
 			fields = append(fields, fmt.Sprintf("/lines/%d/quantity", i))
+		}
+	}
+	for i := range b.Splits {
+		if b.Splits[i].Account == "" {
+			fields = append(fields, fmt.Sprintf("/splits/%d/account", i))
+		}
+		if b.Splits[i].Amount == 0 {
+			fields = append(fields, fmt.Sprintf("/splits/%d/amount", i))
 		}
 	}
 	return fields
@@ -72,11 +86,15 @@ func (a *API) orders() {
 	}, listOrders)
 	handle(a, route{
 		method: http.MethodGet, path: "/v1/orders/{id}", name: "getOrder", tag: "Orders", scope: holdfast.ScopeRead, order: itself,
-		summary: "Read an order with its payments, refunds and tasks", about: "A buyer sees neither tasks nor metadata.",
+		summary: "Read an order with its payments, refunds and tasks", about: "A buyer sees neither tasks, metadata nor splits.",
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.OrderDetail, error) {
 		d, err := a.core.Detail(ctx, c.id("id"))
+		d.Order = forBuyer(c, d.Order)
 		if c.who.buyer {
-			d.Tasks, d.Metadata = nil, nil
+			d.Tasks = nil
+			for i := range d.RefundList {
+				d.RefundList[i].Splits = nil
+			}
 		}
 		d.Payments, d.RefundList, d.Tasks = list(d.Payments), list(d.RefundList), list(d.Tasks)
 		return d, err
@@ -108,7 +126,7 @@ func itself(_ context.Context, _ *holdfast.Holdfast, id string) (string, error) 
 
 func forBuyer(c *call, o holdfast.Order) holdfast.Order {
 	if c.who.buyer {
-		o.Metadata = nil
+		o.Metadata, o.Splits = nil, nil
 	}
 	return o
 }
@@ -130,6 +148,9 @@ func (b *orderBody) input() (holdfast.OrderInput, error) {
 	}
 	for i, l := range b.Lines {
 		in.Lines[i] = holdfast.LineInput(l)
+	}
+	for _, s := range b.Splits {
+		in.Splits = append(in.Splits, holdfast.SplitInput(s))
 	}
 	return in, nil
 }

@@ -43,6 +43,7 @@ var statusOf = map[string]int{
 	holdfast.CodeStale:             http.StatusPreconditionFailed,
 	holdfast.CodeAmountRange:       http.StatusUnprocessableEntity,
 	holdfast.CodeTotalOverflow:     http.StatusUnprocessableEntity,
+	holdfast.CodeSplitsExceed:      http.StatusUnprocessableEntity,
 	holdfast.CodeCurrencyInvalid:   http.StatusUnprocessableEntity,
 	holdfast.CodeCurrencyMismatch:  http.StatusUnprocessableEntity,
 	holdfast.CodeInvalidID:         http.StatusBadRequest,

@@ -3,6 +3,7 @@ package flow
 import (
 	"cmp"
 	"math/bits"
+	"strings"
 
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -42,6 +43,12 @@ const (
 
 // Receivable is what an account owes us.
 func Receivable(account string) ledger.Account { return ledger.Account("receivable/" + account) }
+
+// OfSplit says whether only a split can have an order touch the account: what the
+// ledger finds there is for Event.Has.
+func OfSplit(a ledger.Account) bool {
+	return strings.HasPrefix(string(a), string(Wallet(""))) || strings.HasPrefix(string(a), string(Room("")))
+}
 
 // checkSplits holds the splits against the total, once that is known.
 func (o Order) checkSplits() *Refusal {

@@ -72,7 +72,7 @@ func (s *shop) on(ev Event) string {
 		case res.Code == ledger.OK:
 			s.c = ch.Case
 			return ""
-		case res.Code == ledger.Insufficient && res.Key.Asset == "CNY":
+		case res.Code == ledger.Insufficient && OfSplit(res.Key.Account):
 			ev.Has[res.Key.Account] = res.Available
 		case res.Code == ledger.Insufficient && ev.On == MoneyCame:
 			ev.Short[res.Key.Asset]++
