@@ -12,7 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/bojanz/currency"
 	"golang.org/x/text/unicode/norm"
 
 	"github.com/holdfast-pay/holdfast/internal/flow"
@@ -63,8 +62,8 @@ func (in ItemInput) check() error {
 	if in.Price < 1 || in.Price > ledger.MaxAmount {
 		return reject(CodeAmountRange, "price: 1 to %d minor units", int64(ledger.MaxAmount))
 	}
-	if !currency.IsValid(in.Currency) || in.Currency == "XXX" {
-		return reject(CodeCurrencyInvalid, "currency: an ISO 4217 code in upper case")
+	if err := checkCurrency(in.Currency); err != nil {
+		return err
 	}
 	if in.Stock < 0 || in.Stock > ledger.MaxAmount {
 		return reject(CodeAmountRange, "stock: 0 to %d pieces", int64(ledger.MaxAmount))

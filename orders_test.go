@@ -227,6 +227,15 @@ func TestAnOldVersionOfAnItemIsNotReplaced(t *testing.T) {
 	}
 }
 
+func TestAnItemHasACurrency(t *testing.T) {
+	b := newBench(t)
+	for _, currency := range []string{"", "XXX", "cny", "XYZ"} {
+		if _, err := b.PutItem(ctx, Key{}, ItemInput{SKU: "cap", Name: "Cap", Price: 1, Currency: currency}); code(err) != CodeCurrencyInvalid {
+			t.Errorf("%q: got %v, want %s", currency, err, CodeCurrencyInvalid)
+		}
+	}
+}
+
 func TestNamesThatLookTheSameAreTheSame(t *testing.T) {
 	b := newBench(t)
 	in := ItemInput{SKU: "cafe", Name: "Cafe\u0301", Names: map[string]string{"fr": "e\u0301"}, Price: 1, Currency: "EUR"}
