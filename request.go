@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/internal/pipeline"
+	"github.com/holdfast-pay/holdfast/internal/sqlstore"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
@@ -67,6 +68,10 @@ type Rejection struct {
 	Available int64  // pieces left, with CodeSoldOut of the SKU, with CodeCustomerLimit for the customer
 	OpensAt   Time   // with CodeSaleNotOpen
 }
+
+// ErrUnavailable is an error whose cause is that the database does not answer:
+// asking again will do, with the same Key.
+var ErrUnavailable = sqlstore.ErrAway
 
 func (r *Rejection) Error() string { return r.Code + ": " + r.Detail }
 

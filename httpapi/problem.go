@@ -205,6 +205,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 		p.Code, p.Detail = codeOutcomeUnknown, "took too long; ask again with the same Idempotency-Key"
 	default:
 		p.Code, p.Detail = codeInternal, "see the log for this request_id"
+		if errors.Is(err, holdfast.ErrUnavailable) {
+			p.Code, p.Detail = codeOutcomeUnknown, "the database does not answer; ask again with the same Idempotency-Key"
+		}
 		a.log.ErrorContext(r.Context(), "request failed", "request_id", p.RequestID, "method", r.Method, "route", r.Pattern, "err", err)
 	}
 	if p.Status == 0 {

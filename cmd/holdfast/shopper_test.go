@@ -22,7 +22,8 @@ type shopper struct {
 	luck           *rand.Rand
 	asked          []*asked
 	orders         int
-	unknown        int // requests that were not answered when the server died
+	unknown        int    // requests that were not answered when the server died
+	broken         []byte // an answer of 500: no crash and no database that is away is one
 }
 
 // asked is one request. It is repeated as it is.
@@ -63,6 +64,9 @@ func (s *shopper) send(ctx context.Context, method string, a *asked) (int, []byt
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
+	if res.StatusCode == http.StatusInternalServerError {
+		s.broken = b
+	}
 	return res.StatusCode, b, err
 }
 
@@ -155,6 +159,9 @@ func (s *shopper) settle(t *testing.T) {
 			}
 			s.get(t, "/v1/orders/"+order.ID, &order)
 		}
+	}
+	if s.broken != nil {
+		t.Errorf("the server said 500: %s", s.broken)
 	}
 }
 

@@ -61,10 +61,10 @@ func (s *Store) applyBatch(ctx context.Context, entries []ledger.Entry) ([]ledge
 			return nil, fmt.Errorf("try %d: %w: %w", try, cause, err)
 		}
 		if try == maxTries || !(errors.Is(err, errConflict) || errors.Is(err, errCommit) || s.dialect.again(err)) {
-			return nil, fmt.Errorf("try %d: %w", try, err)
+			return nil, fmt.Errorf("try %d: %w", try, s.dialect.away(err))
 		}
 		if pause(ctx, time.Duration(try)*retryPause) != nil {
-			return nil, fmt.Errorf("try %d: %w", try, err)
+			return nil, fmt.Errorf("try %d: %w", try, s.dialect.away(err))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"io"
 	"testing"
 )
@@ -40,8 +41,8 @@ func TestAReadOnDeadConnectionsIsAskedAgain(t *testing.T) {
 	}
 	for dead, fails := range map[int]bool{0: false, networkReaders: false, networkReaders + 1: true} {
 		db := sql.OpenDB(&dying{dead})
-		if err := ask(db); (err != nil) != fails {
-			t.Errorf("%d dead connections: got %v, want error = %v", dead, err, fails)
+		if err := ask(db); (err != nil) != fails || fails && !errors.Is(err, ErrAway) {
+			t.Errorf("%d dead connections: got %v, want %v = %v", dead, err, ErrAway, fails)
 		}
 		db.Close()
 	}

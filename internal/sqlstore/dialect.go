@@ -3,6 +3,8 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -46,6 +48,18 @@ type dialect struct {
 	// hint says what to do about an error that opening ends with, by its code;
 	// "" = it knows nothing.
 	hint func(error) string
+}
+
+// ErrAway says that the database gave no answer, or none yet: it is down, starts,
+// or is too busy. Nothing is wrong with what was asked, and asking again will do.
+var ErrAway = errors.New("the database does not answer")
+
+// away marks err with ErrAway if it is of that kind.
+func (d *dialect) away(err error) error {
+	if d.again(err) {
+		return fmt.Errorf("%w: %w", ErrAway, err)
+	}
+	return err
 }
 
 // conns is an open database.

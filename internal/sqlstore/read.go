@@ -225,8 +225,11 @@ func list[R any](ctx context.Context, r reads, scan func(scanner) (R, error), qu
 	_, pooled := r.db.(*sql.DB) // a transaction is over when its connection is
 	for try := 1; ; try++ {
 		out, err = listOnce(ctx, r, scan, query, args)
-		if err == nil || !pooled || try == maxReads || ctx.Err() != nil || !r.dialect.again(err) {
-			return out, err
+		if err == nil {
+			return out, nil
+		}
+		if !pooled || try == maxReads || ctx.Err() != nil || !r.dialect.again(err) {
+			return nil, r.dialect.away(err)
 		}
 	}
 }

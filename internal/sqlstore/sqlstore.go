@@ -247,7 +247,7 @@ func (s *Store) now(head ledger.Head) int64 {
 func (s *Store) Snapshot(ctx context.Context, f func(ledger.Reader) error) error {
 	tx, err := s.conns.read.BeginTx(ctx, s.dialect.snapshot)
 	if err != nil {
-		return fmt.Errorf("sqlstore: begin a snapshot: %w", err)
+		return fmt.Errorf("sqlstore: begin a snapshot: %w", s.dialect.away(err))
 	}
 	defer tx.Rollback() // nothing was written
 	m := moment{reads: reads{db: tx, dialect: s.dialect, counted: &s.counted}}
