@@ -206,6 +206,7 @@ func TestTheRecordsAreSeenAsTables(t *testing.T) {
 			`INSERT INTO records VALUES ('order', 'o1', 3, 'paid', 'c1', '', 0, '{"id":"o1","customer":"c1","state":"paid","currency":"CNY","total":5,"paid":5,"refunded":0,"created_at":"2027-01-15T08:00:00Z","expires_at":"2027-01-15T08:15:00Z"}')`,
 			`INSERT INTO records VALUES ('payment', 'p1', 1, 'succeeded', '', 'pi_1', 0, '{"id":"p1","order":"o1","gateway":"stripe","method":"card","amount":5,"currency":"CNY","ref":"pi_1"}')`,
 			`INSERT INTO records VALUES ('refund', 'r1', 1, 'pending', '', '', 0, '{"id":"r1","order":"o1","payment":"p1","amount":2}')`,
+			`INSERT INTO records VALUES ('payout', 'q1', 1, 'paid', 'payouts/ann', '', 0, '{"id":"q1","account":"ann","gateway":"stripe","destination":"acct_1","amount":7,"currency":"CNY","ref":"po_1","created_at":"2027-01-15T08:00:00Z","paid_at":"2027-01-15T09:00:00Z"}')`,
 			`INSERT INTO records VALUES ('item', 'tee', 1, '', '', '', 0, '{"sku":"tee","name":"T-shirt","price":5,"currency":"CNY"}')`,
 		} {
 			if _, err := tx.Exec(statement); err != nil {
@@ -216,6 +217,7 @@ func TestTheRecordsAreSeenAsTables(t *testing.T) {
 			`id, state, customer, currency, total + paid + refunded, created_at, expires_at FROM orders WHERE id = 'o1'`: "o1 paid c1 CNY 10 2027-01-15T08:00:00Z 2027-01-15T08:15:00Z",
 			`id, order_id, gateway, method, state, amount, currency, ref FROM payments`:                                  "p1 o1 stripe card succeeded 5 CNY pi_1",
 			`id, order_id, payment, state, amount FROM refunds`:                                                          "r1 o1 p1 pending 2",
+			`id, account, gateway, destination, state, amount + fee, currency, ref, created_at, paid_at FROM payouts`:    "q1 ann stripe acct_1 paid 7 CNY po_1 2027-01-15T08:00:00Z 2027-01-15T09:00:00Z",
 			`sku, name, price, currency FROM items`:                                                                      "tee T-shirt 5 CNY",
 		} {
 			columns, from, _ := strings.Cut(query, " FROM ")
