@@ -72,6 +72,10 @@ func newCampaign(t *testing.T, name string, seed uint64) *campaign {
 	})
 	c.item("cup", campaignStock, flow.Retake)
 	c.item("pot", campaignStock, flow.Repay)
+	for _, id := range []string{"seller", "bank"} {
+		_, err := c.OpenAccount(ctx, Key{}, AccountInput{ID: id})
+		c.done("open an account", err)
+	}
 	return c
 }
 
@@ -93,6 +97,9 @@ func (c *campaign) step() {
 	switch turn := c.rng.IntN(20); {
 	case turn < 1 && len(c.orders) < campaignOrders:
 		in := OrderInput{Lines: []LineInput{{[]string{"cup", "pot"}[c.rng.IntN(2)], 1 + c.rng.Int64N(2)}}}
+		if len(c.orders)%2 == 0 {
+			in.Splits = []SplitInput{{"seller", 83}}
+		}
 		a, err := c.Place(ctx, Key{}, in)
 		c.done("place", err)
 		if err == nil {
@@ -146,6 +153,8 @@ func (c *campaign) act(d OrderDetail) {
 		if n := len(d.RefundList); n > 0 && c.bounce != nil {
 			c.bounce(d.RefundList[c.rng.IntN(n)])
 		}
+	case 9: // the seller's money goes where no refund finds it
+		_, err = c.Transfer(ctx, Key{}, TransferInput{From: "seller", To: "bank", Currency: "CNY", Amount: 1 + c.rng.Int64N(83)})
 	case 7, 8:
 		if n := len(d.Payments); n > 0 {
 			_, err = c.Refresh(ctx, d.Payments[c.rng.IntN(n)].ID)

@@ -69,11 +69,11 @@ type Rejection struct {
 	OpensAt   Time   // with CodeSaleNotOpen
 }
 
+func (r *Rejection) Error() string { return r.Code + ": " + r.Detail }
+
 // ErrUnavailable is an error whose cause is that the database does not answer:
 // asking again will do, with the same Key.
 var ErrUnavailable = sqlstore.ErrAway
-
-func (r *Rejection) Error() string { return r.Code + ": " + r.Detail }
 
 // The codes of rejections.
 const (

@@ -44,8 +44,8 @@ const (
 // Receivable is what an account owes us.
 func Receivable(account string) ledger.Account { return ledger.Account("receivable/" + account) }
 
-// OfSplit says whether only a split can have an order touch the account: what the
-// ledger finds there is for Event.Has.
+// OfSplit says whether an order has to do with the account of the ledger for a split
+// only: that it has too little is for Event.Has.
 func OfSplit(a ledger.Account) bool {
 	return strings.HasPrefix(string(a), string(Wallet(""))) || strings.HasPrefix(string(a), string(Room("")))
 }
