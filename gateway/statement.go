@@ -33,6 +33,8 @@ const (
 	RefundLine     StatementKind = "refund"
 	RefundBackLine StatementKind = "refund_returned" // a refund that came back to us
 	SettledLine    StatementKind = "settlement"      // paid out to our bank
+	PayoutLine     StatementKind = "payout"          // a payout of ours; it may be here long before it is paid
+	PayoutBackLine StatementKind = "payout_returned" // a payout that failed after it was taken, or came back
 	OtherLine      StatementKind = "other"
 )
 
@@ -41,7 +43,7 @@ const (
 type StatementLine struct {
 	ID       string // the gateway's own, once in all its statements
 	Kind     StatementKind
-	Number   string // our number of the payment or refund; empty when the line has none
+	Number   string // our number of the payment, refund or payout; empty when the line has none, and always there for a payout
 	Ref      string // the gateway's id of it
 	Amount   int64  // before the fee
 	Fee      int64  // what the gateway kept; negative = gave back

@@ -17,6 +17,9 @@ const (
 	CallClose       Call = "close"
 	CallRefund      Call = "refund"
 	CallQueryRefund Call = "query refund"
+	CallPayout      Call = "payout"
+	CallQueryPayout Call = "query payout"
+	CallRecall      Call = "recall"
 )
 
 // Fault is what happens to a request instead of its plain execution by next.
