@@ -65,7 +65,16 @@ func endpoints() []endpoint {
 		{"refund.create", "POST /v1/refunds", []string{"payment_intent", "charge", "amount", "reason", "metadata[*]", "expand[#]"}, ofRefund, (*Sim).createRefund},
 		{"refund.list", "GET /v1/refunds", listing("payment_intent", "charge"), ofRefunds, (*Sim).listRefunds},
 		{"refund.retrieve", "GET /v1/refunds/{id}", one, ofRefund, (*Sim).retrieveRefund},
-		{"balance.list", "GET /v1/balance_transactions", listing("type", "source", "currency"), []string{"data.source"}, (*Sim).listTxns},
+		{"transfer.create", "POST /v1/transfers", transferParams, nil, (*Sim).createTransfer},
+		{"transfer.list", "GET /v1/transfers", listing("destination", "transfer_group"), nil, (*Sim).listTransfers},
+		{"transfer.retrieve", "GET /v1/transfers/{id}", one, nil, (*Sim).retrieveTransfer},
+		{"transfer.reverse", "POST /v1/transfers/{id}/reversals", []string{"amount", "description", "metadata[*]", "expand[#]"}, []string{"transfer"}, (*Sim).createReversal},
+		{"payout.create", "POST /v1/payouts", payoutParams, nil, (*Sim).createPayout},
+		{"payout.list", "GET /v1/payouts", listing("destination", "status"), nil, (*Sim).listPayouts},
+		{"payout.retrieve", "GET /v1/payouts/{id}", one, nil, (*Sim).retrievePayout},
+		{"payout.cancel", "POST /v1/payouts/{id}/cancel", one, nil, (*Sim).cancelPayout},
+		{"balance.retrieve", "GET /v1/balance", one, nil, (*Sim).retrieveBalance},
+		{"balance.list", "GET /v1/balance_transactions", listing("type", "source", "currency"), []string{"data.source", "data.source.transfer"}, (*Sim).listTxns},
 		{"event.list", "GET /v1/events", listing("type", "types[#]", "delivery_success"), nil, (*Sim).listEvents},
 		{"event.retrieve", "GET /v1/events/{id}", one, nil, (*Sim).retrieveEvent},
 	}
@@ -97,6 +106,9 @@ func (s *Sim) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 		return
 	}
 	answer, held := s.answer(c, e)
+	if c.plan.cut {
+		panic(http.ErrAbortHandler)
+	}
 	if c.plan.slow > 0 {
 		pause(r.Context(), c.plan.slow)
 	}

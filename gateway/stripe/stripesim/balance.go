@@ -1,6 +1,11 @@
 package stripesim
 
-import "time"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
 
 // What a charge costs, in basis points of its amount. Refunds cost nothing
 // and do not give it back.
@@ -10,7 +15,7 @@ const feeBasisPoints = 290
 type txn struct {
 	id       string
 	created  time.Time
-	kind     string // charge, refund, refund_failure
+	kind     string // charge, refund, refund_failure, transfer, transfer_refund, payout, payout_failure, payout_cancel, topup
 	amount   int64  // negative when money leaves
 	fee      int64
 	currency string
@@ -39,7 +44,41 @@ func (s *Sim) addTxn(kind string, amount int64, currency, source string, now tim
 		t.fee = amount * feeBasisPoints / 10_000
 	}
 	s.txns.add(t)
+	s.balance[currency] += t.amount - t.fee
 	return t
+}
+
+// covers refuses what the balance does not suffice for; all of it is available.
+func (s *Sim) covers(amount int64, currency string, c *call) *apiError {
+	if amount > s.balance[currency] || c.plan.short {
+		return refused("balance_insufficient", "", "You have insufficient available funds in your Stripe account.")
+	}
+	return nil
+}
+
+func (s *Sim) retrieveBalance(*call) (object, *apiError) {
+	return object{"object": "balance", "livemode": false, "available": s.funds(), "pending": []object{}}, nil
+}
+
+func (s *Sim) funds() []object {
+	rows := []object{}
+	for _, currency := range slices.Sorted(maps.Keys(s.balance)) {
+		amount := s.balance[currency]
+		rows = append(rows, object{"amount": amount, "currency": currency, "source_types": object{"card": amount}})
+	}
+	return rows
+}
+
+// TopUp adds money of our own to the balance: amount is minor units of currency,
+// a lower case word of Stripe's.
+func (s *Sim) TopUp(amount int64, currency string) error {
+	now := s.enter()
+	defer s.mu.Unlock()
+	if amount < 1 || amount > 1<<53-1 || !knownCurrency(currency) {
+		return fmt.Errorf("top up %d %s: not an amount of a known currency", amount, currency)
+	}
+	s.addTxn("topup", amount, currency, s.id("tu_", 24), now)
+	return nil
 }
 
 func (s *Sim) listTxns(c *call) (object, *apiError) {

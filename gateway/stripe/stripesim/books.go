@@ -9,6 +9,33 @@ import (
 type Books struct {
 	Payments []Payment `json:"payments"` // by creation
 	Sessions []Session `json:"sessions"` // by creation
+
+	Transfers []Transfer       `json:"transfers"` // by creation
+	Payouts   []Payout         `json:"payouts"`   // by creation
+	Balance   map[string]int64 `json:"balance"`   // minor units, by currency in lower case
+}
+
+// Transfer is one transfer to a connected account. Amounts are minor units of
+// Currency.
+type Transfer struct {
+	ID          string            `json:"id"`
+	Destination string            `json:"destination"`
+	Metadata    map[string]string `json:"metadata"`
+	Group       string            `json:"group"`
+	Amount      int64             `json:"amount"`
+	Reversed    int64             `json:"reversed"`
+	Currency    string            `json:"currency"` // lower case
+}
+
+// Payout is one payout to a bank of ours. Amount is minor units of Currency.
+type Payout struct {
+	ID          string            `json:"id"`
+	Destination string            `json:"destination"`
+	Metadata    map[string]string `json:"metadata"`
+	Amount      int64             `json:"amount"`
+	Currency    string            `json:"currency"` // lower case
+	Status      string            `json:"status"`   // pending, in_transit, paid, failed, canceled
+	Arrived     bool              `json:"arrived"`  // at the bank, whatever became of it then
 }
 
 // Payment is one payment intent. Amounts are minor units of Currency.
@@ -49,7 +76,13 @@ type Session struct {
 func (s *Sim) Books() Books {
 	s.enter()
 	defer s.mu.Unlock()
-	b := Books{Payments: []Payment{}, Sessions: []Session{}}
+	b := Books{Payments: []Payment{}, Sessions: []Session{}, Transfers: []Transfer{}, Payouts: []Payout{}, Balance: maps.Clone(s.balance)}
+	for _, t := range s.transfers.order {
+		b.Transfers = append(b.Transfers, Transfer{t.id, t.destination, maps.Clone(t.metadata), t.group, t.amount, t.reversed(), t.currency})
+	}
+	for _, p := range s.payouts.order {
+		b.Payouts = append(b.Payouts, Payout{p.id, p.destination, maps.Clone(p.metadata), p.amount, p.currency, p.status, p.arrived})
+	}
 	for _, in := range s.intents.order {
 		b.Payments = append(b.Payments, in.booked())
 	}

@@ -2,9 +2,13 @@ package stripesim
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/holdfast-pay/holdfast/gateway/dial"
 )
@@ -33,6 +37,10 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/pay/{id}", act(func(id string) error { return s.Pay(id) }))
 	mux.HandleFunc("POST /_sim/decline/{id}", act(s.Decline))
 	mux.HandleFunc("POST /_sim/refunds/{id}/fail", act(s.FailRefund))
+	mux.HandleFunc("POST /_sim/payouts/{id}/pay", act(s.PayPayout))
+	mux.HandleFunc("POST /_sim/payouts/{id}/fail", act(s.FailPayout))
+	mux.HandleFunc("POST /_sim/transfers/{id}/reverse", act(s.ReverseTransfer))
+	mux.HandleFunc("POST /_sim/topups/{id}", act(s.topUp))
 }
 
 func (s *Sim) dial() Faults {
@@ -67,6 +75,16 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+// topUp reads an amount and a currency such as 5000usd.
+func (s *Sim) topUp(what string) error {
+	digits := strings.TrimRight(what, "abcdefghijklmnopqrstuvwxyz")
+	amount, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil {
+		return fmt.Errorf("top up %q: minor units and a currency, such as 5000usd", what)
+	}
+	return s.TopUp(amount, what[len(digits):])
+}
+
 type sessionRow struct {
 	ID, Amount, Status, PaymentStatus string
 	Open                              bool
@@ -78,6 +96,34 @@ type paymentRow struct {
 }
 
 type refundRow struct{ ID, Amount, Status string }
+
+// outRow is a transfer or payout; Pay, Fail and Reverse are what can happen to it.
+type outRow struct {
+	ID, Amount, Destination, Status string
+	Pay, Fail, Reverse              bool
+}
+
+func outRows(b Books) (rows []outRow) {
+	for _, t := range latest(b.Transfers) {
+		status := "transfer"
+		if t.Reversed > 0 {
+			status = "reversed " + money(t.Reversed, t.Currency)
+		}
+		rows = append(rows, outRow{ID: t.ID, Amount: money(t.Amount, t.Currency), Destination: t.Destination, Status: status, Reverse: t.Reversed < t.Amount})
+	}
+	for _, p := range latest(b.Payouts) {
+		under := p.Status == "pending" || p.Status == payoutInTransit
+		rows = append(rows, outRow{ID: p.ID, Amount: money(p.Amount, p.Currency), Destination: p.Destination, Status: p.Status, Pay: under, Fail: under || p.Status == payoutPaid})
+	}
+	return rows
+}
+
+func balances(b Books) (rows []string) {
+	for _, currency := range slices.Sorted(maps.Keys(b.Balance)) {
+		rows = append(rows, money(b.Balance[currency], currency))
+	}
+	return rows
+}
 
 func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 	lang, books := dial.Language(r), s.Books()
@@ -93,7 +139,8 @@ func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 		}
 		payments = append(payments, row)
 	}
-	dial.Render(w, pages, "sim.html", map[string]any{"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Sessions": sessions, "Payments": payments})
+	dial.Render(w, pages, "sim.html", map[string]any{"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Sessions": sessions, "Payments": payments,
+		"Out": outRows(books), "Balances": balances(books)})
 }
 
 // latest are the last rows, newest first.

@@ -26,6 +26,11 @@ type Faults struct {
 	SlowAnswer      time.Duration `json:"slow_answer"`       // the answer comes up to this long after the effect
 	PaidBeforeClose float64       `json:"paid_before_close"` // the buyer pays just before an expire or cancel
 	RefundPending   float64       `json:"refund_pending"`    // a refund stays pending for 30 seconds
+	LostCall        float64       `json:"lost_call"`         // a POST never arrives; the connection is cut
+	LateCall        float64       `json:"late_call"`         // a POST arrives 10 minutes later; the connection is cut
+	BalanceShort    float64       `json:"balance_short"`     // a transfer or payout finds no money, and moves none
+	PayoutFails     float64       `json:"payout_fails"`      // a payout under way fails
+	PaidBack        float64       `json:"paid_back"`         // a payout that was paid fails, and a transfer is reversed, 3 days later
 	SearchLag       time.Duration `json:"search_lag"`        // exactly how much later search finds a new payment intent
 }
 
@@ -64,13 +69,26 @@ const (
 	PaidBeforeClose Kind = "paid_before_close"
 	// RefundPending: on refund.create the refund stays pending for 30 seconds.
 	RefundPending Kind = "refund_pending"
+	// LostCall: no effect; the connection is cut.
+	LostCall Kind = "lost_call"
+	// LateCall: the connection is cut, and the call has its effect 10 minutes later,
+	// unless one with its key came before.
+	LateCall Kind = "late_call"
+	// BalanceShort: on transfer.create and payout.create there is no money.
+	BalanceShort Kind = "balance_short"
+	// PayoutFails: on payout.create: it fails when it should have arrived.
+	PayoutFails Kind = "payout_fails"
+	// PaidBack: on transfer.create and payout.create: 3 days after it was paid the money comes back.
+	PaidBack Kind = "paid_back"
 )
 
 // Fault is one fault for one call.
 type Fault struct {
 	// Call is the endpoint's name: checkout.create, .retrieve, .list, .expire;
 	// intent.create, .retrieve, .update, .confirm, .cancel, .list, .search;
-	// refund.create, .retrieve, .list; balance.list; event.list, .retrieve.
+	// refund.create, .retrieve, .list; transfer.create, .retrieve, .list, .reverse;
+	// payout.create, .retrieve, .list, .cancel; balance.retrieve, .list;
+	// event.list, .retrieve.
 	// Empty means any.
 	Call  string
 	Kind  Kind
@@ -99,6 +117,11 @@ type plan struct {
 	after   Kind // LostAnswer, BadGateway, TornAnswer: instead of the answer
 	paid    bool // PaidBeforeClose
 	pending bool // RefundPending
+	cut     bool // LostCall or LateCall: the caller hears nothing
+	late    bool // LateCall
+	short   bool // BalanceShort
+	fails   bool // PayoutFails
+	bounces bool // PaidBack
 	slow    time.Duration
 }
 
@@ -120,12 +143,17 @@ func (s *Sim) plan(c *call) plan {
 		p.before = KeyInUse
 	case post && s.luck.Chance(f.Stored500):
 		p.stored = dial.Pick(s.luck, Stored500, Stored500AfterEffect)
+	case post && s.luck.Chance(f.LostCall):
+		p.cut = true
+	case post && s.luck.Chance(f.LateCall):
+		p.cut, p.late = true, true
 	case s.luck.Chance(f.LostAnswer):
 		p.after = dial.Pick(s.luck, LostAnswer, BadGateway, TornAnswer)
 	}
 	p.slow = s.luck.UpTo(f.SlowAnswer)
 	p.paid = s.luck.Chance(f.PaidBeforeClose)
 	p.pending = s.luck.Chance(f.RefundPending)
+	p.short, p.fails, p.bounces = s.luck.Chance(f.BalanceShort), s.luck.Chance(f.PayoutFails), s.luck.Chance(f.PaidBack)
 	return p
 }
 
@@ -141,6 +169,14 @@ func planOf(f Fault) plan {
 		return plan{paid: true}
 	case RefundPending:
 		return plan{pending: true}
+	case LostCall, LateCall:
+		return plan{cut: true, late: f.Kind == LateCall}
+	case BalanceShort:
+		return plan{short: true}
+	case PayoutFails:
+		return plan{fails: true}
+	case PaidBack:
+		return plan{bounces: true}
 	}
 	return plan{after: f.Kind}
 }

@@ -8,6 +8,7 @@ import (
 const (
 	maxKeyLen    = 255
 	keyRetention = 24 * time.Hour
+	lateCall     = 10 * time.Minute
 )
 
 // stored is the first answer under an idempotency key. It is replayed for
@@ -43,8 +44,8 @@ func keyInUse() *apiError {
 	}
 }
 
-// answer runs the call, or replays what its key has stored. held is not nil
-// when a slow answer keeps the key in use; it is to be released.
+// answer lets happen to a call what the dial has for it. held is not nil when a
+// slow answer keeps the key in use; it is to be released.
 func (s *Sim) answer(c *call, e endpoint) (a reply, held *stored) {
 	c.now = s.enter()
 	defer s.mu.Unlock()
@@ -52,6 +53,21 @@ func (s *Sim) answer(c *call, e endpoint) (a reply, held *stored) {
 	if fail := turnedAway(c.plan.before); fail != nil {
 		return fail.reply(), nil
 	}
+	if c.plan.late {
+		arrival := c.now.Add(lateCall)
+		s.at(arrival, func() {
+			c.now = arrival
+			s.run(c, e)
+		})
+	}
+	if c.plan.cut {
+		return reply{}, nil
+	}
+	return s.run(c, e)
+}
+
+// run executes the call, or replays what its key has stored.
+func (s *Sim) run(c *call, e endpoint) (a reply, held *stored) {
 	fingerprint := c.method + " " + c.path + "?" + c.form.encode()
 	if first := s.keys[c.key]; first != nil {
 		return first.replay(fingerprint), nil

@@ -147,5 +147,14 @@ func (s *Sim) whole(id string) object {
 	if r, ok := s.refunds.byID[id]; ok {
 		return r.object()
 	}
+	if t, ok := s.transfers.byID[id]; ok {
+		return t.object()
+	}
+	if r, ok := s.reversals.byID[id]; ok {
+		return r.object()
+	}
+	if p, ok := s.payouts.byID[id]; ok {
+		return p.object()
+	}
 	return nil
 }

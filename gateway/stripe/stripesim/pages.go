@@ -27,6 +27,7 @@ var words = map[string]map[string]string{
 		"failed":   "The payment did not succeed. You have not been charged.",
 		"simTitle": "Stripe simulator", "dial": "Faults", "dialHelp": "Probabilities from 0 to 1, durations such as 1.5s. For all later calls.",
 		"apply": "Apply", "sessions": "Checkout sessions", "payments": "Payments", "failRefund": "Fail",
+		"out": "Transfers and payouts", "balance": "Balance", "topUp": "Top up", "arrive": "Arrives", "reverse": "Reverse",
 	},
 	"zh": {
 		"title": "付款", "simulated": "模拟付款页面，不会发生真实扣款。", "otherLang": "en", "otherName": "English",
@@ -36,6 +37,7 @@ var words = map[string]map[string]string{
 		"failed":   "付款未成功，未向您扣款。",
 		"simTitle": "Stripe 模拟器", "dial": "故障", "dialHelp": "概率为 0 到 1，时长例如 1.5s，对之后的所有调用生效。",
 		"apply": "应用", "sessions": "结账会话", "payments": "付款", "failRefund": "使其失败",
+		"out": "转账与出款", "balance": "余额", "topUp": "充值", "arrive": "到账", "reverse": "撤回",
 	},
 }
 

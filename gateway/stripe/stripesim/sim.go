@@ -4,7 +4,9 @@
 // shares no code with the adapter that is tested against it.
 //
 // What it knows: Checkout Sessions (mode payment), PaymentIntents, refunds,
-// balance transactions, events, idempotency keys and webhooks with retries.
+// transfers to connected accounts with reversals, payouts to our own bank, the
+// balance and its transactions, events, idempotency keys and webhooks with
+// retries.
 // What it does not know it refuses, parameters included. State is in memory.
 //
 // Everything random comes from Config.Seed and everything timed from
@@ -67,7 +69,11 @@ type Sim struct {
 	intents    table[*intent]
 	charges    table[*charge]
 	refunds    table[*refund]
+	transfers  table[*transfer]
+	reversals  table[*reversal]
+	payouts    table[*payout]
 	txns       table[*txn]
+	balance    map[string]int64 // by currency
 	events     table[*event]
 	agenda     dial.Agenda[func()]    // what the clock will do: expire, settle, forget
 	outbox     dial.Agenda[*delivery] // what will be sent
@@ -85,6 +91,7 @@ func New(cfg Config) *Sim {
 		ids:        rand.New(rand.NewPCG(cfg.Seed, 1)),
 		luck:       dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
 		keys:       map[string]*stored{},
+		balance:    map[string]int64{},
 		wake:       make(chan struct{}),
 	}
 	if len(s.secrets) == 0 {

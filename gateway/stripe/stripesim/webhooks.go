@@ -96,7 +96,8 @@ func (s *Sim) emitOnce(now time.Time, by origin, kind string, data object) {
 	}
 }
 
-// forge is what a thief would send: the same thing, said to be paid.
+// forge is what a thief would send: the same thing, said to be paid, or to have
+// come back.
 func (s *Sim) forge(e *event) object {
 	lie := maps.Clone(e.data)
 	o := e.object()
@@ -107,6 +108,12 @@ func (s *Sim) forge(e *event) object {
 	case "payment_intent":
 		o["type"] = "payment_intent.succeeded"
 		lie["status"], lie["amount_received"] = succeeded, lie["amount"]
+	case "payout":
+		o["type"] = "payout.failed"
+		lie["status"] = payoutFailed
+	case "transfer":
+		o["type"] = "transfer.reversed"
+		lie["reversed"], lie["amount_reversed"] = true, lie["amount"]
 	}
 	o["id"], o["data"] = s.id("evt_", 24), object{"object": lie}
 	return o
