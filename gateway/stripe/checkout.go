@@ -69,7 +69,7 @@ func (c checkout) close(ctx context.Context, ref string) (state, error) {
 }
 
 func (c checkout) find(ctx context.Context, p gateway.Payment) (string, error) {
-	params := &sdk.CheckoutSessionListParams{CreatedRange: window(p)}
+	params := &sdk.CheckoutSessionListParams{CreatedRange: window(p.CreatedAt)}
 	params.Limit = sdk.Int64(maxPage)
 	s, err := first(ctx, c.client.V1CheckoutSessions.List(ctx, params), func(s *sdk.CheckoutSession) bool {
 		return s.Metadata[metaPayment] == p.ID

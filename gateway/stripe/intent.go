@@ -44,7 +44,7 @@ func (i intent) close(ctx context.Context, ref string) (state, error) {
 }
 
 func (i intent) find(ctx context.Context, p gateway.Payment) (string, error) {
-	params := &sdk.PaymentIntentListParams{CreatedRange: window(p)}
+	params := &sdk.PaymentIntentListParams{CreatedRange: window(p.CreatedAt)}
 	params.Limit = sdk.Int64(maxPage)
 	pi, err := first(ctx, i.client.V1PaymentIntents.List(ctx, params), func(pi *sdk.PaymentIntent) bool {
 		return pi.Metadata[metaPayment] == p.ID

@@ -121,15 +121,15 @@ func clip(s string, characters int) string {
 	return s
 }
 
-// window is when the object of p was created, if ever: its key is sent for 23
-// hours. Nil when that is not known.
-func window(p gateway.Payment) *sdk.RangeQueryParams {
-	if p.CreatedAt.IsZero() {
+// window is when an object was created, if ever, whose intent was stored then: its
+// key is sent for 23 hours. Nil when that is not known.
+func window(stored time.Time) *sdk.RangeQueryParams {
+	if stored.IsZero() {
 		return nil
 	}
 	return &sdk.RangeQueryParams{
-		GreaterThanOrEqual: p.CreatedAt.Add(-clockSkew).Unix(),
-		LesserThanOrEqual:  p.CreatedAt.Add(24 * time.Hour).Unix(),
+		GreaterThanOrEqual: stored.Add(-clockSkew).Unix(),
+		LesserThanOrEqual:  stored.Add(24 * time.Hour).Unix(),
 	}
 }
 

@@ -127,6 +127,7 @@ type object struct {
 	Amount         int64             `json:"amount"`
 	AmountTotal    int64             `json:"amount_total"`
 	AmountReceived int64             `json:"amount_received"`
+	AmountReversed int64             `json:"amount_reversed"`
 	Currency       string            `json:"currency"`
 	PaymentIntent  reference         `json:"payment_intent"`
 	Metadata       map[string]string `json:"metadata"`
@@ -181,6 +182,10 @@ func translation(eventType string) func(*gateway.Notification, object) error {
 		return intentClosed
 	case "refund.created", "refund.updated", "refund.failed":
 		return refunded
+	case "payout.paid", "payout.failed", "payout.canceled":
+		return paidOut
+	case "transfer.created", "transfer.reversed":
+		return transferred
 	}
 	return nil
 }
@@ -236,6 +241,32 @@ func refunded(n *gateway.Notification, o object) (err error) {
 		n.Ref = string(o.PaymentIntent) // not made by us
 	}
 	n.Amount, n.Currency, err = money(o.Amount, o.Currency)
+	return err
+}
+
+// paidOut is of a payout to a bank; those without our number are Stripe's own,
+// which settle the balance.
+func paidOut(n *gateway.Notification, o object) (err error) {
+	status, ok := payoutStatus(o.Status)
+	if !ok {
+		return fmt.Errorf("payout status %q", o.Status)
+	}
+	n.Payout, n.PayoutID, n.PaidOut = o.Metadata[metaPayout], o.ID, status
+	n.Ignored = n.Payout == ""
+	n.Amount, n.Currency, err = money(o.Amount, o.Currency)
+	return err
+}
+
+// transferred is of a transfer to a connected account. Of one that was reversed
+// in part the amount says how much came back.
+func transferred(n *gateway.Notification, o object) (err error) {
+	n.Payout, n.PayoutID, n.PaidOut = o.Metadata[metaPayout], o.ID, gateway.PayoutPaid
+	n.Ignored = n.Payout == ""
+	amount := o.Amount
+	if o.AmountReversed > 0 {
+		n.PaidOut, amount = gateway.PayoutReturned, o.AmountReversed
+	}
+	n.Amount, n.Currency, err = money(amount, o.Currency)
 	return err
 }
 

@@ -25,6 +25,7 @@ const (
 	codeUnpaid     = "not_paid"
 	codeUnreadable = "unreadable"
 	codeKeyOld     = "key_too_old"
+	codePartlyBack = "partly_reversed"
 )
 
 // isFinal says that Stripe read the call and will never do it. What is not

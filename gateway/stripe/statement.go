@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-pay/holdfast/gateway"
@@ -37,6 +38,15 @@ type transaction struct {
 type source struct {
 	ID       string            `json:"id"`
 	Metadata map[string]string `json:"metadata,omitempty"`
+	Transfer *source           `json:"transfer,omitempty"` // of a reversal
+}
+
+// payout is our number of a payout.
+func (s source) payout() string {
+	if s.Transfer != nil {
+		return s.Transfer.Metadata[metaPayout]
+	}
+	return s.Metadata[metaPayout]
 }
 
 // UnmarshalJSON also takes a source that is not expanded, or is none.
@@ -62,6 +72,7 @@ func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, er
 	}}
 	params.Limit = sdk.Int64(maxPage)
 	params.AddExpand("data.source")
+	params.AddExpand("data.source.transfer") // of a reversal: the number is the transfer's
 	out := statement{Data: []transaction{}}
 	list := g.client.V1BalanceTransactions.List(ctx, params)
 	for t, err := range list.All(ctx) {
@@ -84,9 +95,16 @@ func sourceOf(s *sdk.BalanceTransactionSource) source {
 	case s == nil:
 		return source{}
 	case s.Charge != nil:
-		return source{s.ID, s.Charge.Metadata}
+		return source{ID: s.ID, Metadata: s.Charge.Metadata}
 	case s.Refund != nil:
-		return source{s.ID, s.Refund.Metadata}
+		return source{ID: s.ID, Metadata: s.Refund.Metadata}
+	case s.Payout != nil:
+		return source{ID: s.ID, Metadata: s.Payout.Metadata}
+	case s.Transfer != nil:
+		return source{ID: s.ID, Metadata: s.Transfer.Metadata}
+	case s.TransferReversal != nil && s.TransferReversal.Transfer != nil:
+		of := s.TransferReversal.Transfer
+		return source{ID: s.ID, Transfer: &source{ID: of.ID, Metadata: of.Metadata}}
 	}
 	return source{ID: s.ID}
 }
@@ -128,8 +146,13 @@ func (t transaction) line() (gateway.StatementLine, error) {
 		l.Kind, l.Number = gateway.RefundLine, t.Source.Metadata[metaRefund]
 	case "refund_failure", "payment_failure_refund":
 		l.Kind, l.Number = gateway.RefundBackLine, t.Source.Metadata[metaRefund]
-	case "payout", "payout_failure", "payout_cancel":
-		l.Kind = gateway.SettledLine
+	case "payout", "transfer":
+		l.Kind, l.Number = gateway.PayoutLine, t.Source.payout()
+	case "payout_failure", "payout_cancel", "transfer_refund", "transfer_failure", "transfer_cancel":
+		l.Kind, l.Number = gateway.PayoutBackLine, t.Source.payout()
+	}
+	if strings.HasPrefix(t.Type, "payout") && l.Number == "" {
+		l.Kind = gateway.SettledLine // Stripe's own, to our bank
 	}
 	return l, nil
 }

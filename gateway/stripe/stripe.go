@@ -74,6 +74,8 @@ const maxSecrets = 4
 // Gateway is a gateway.Gateway. It is safe for concurrent use.
 type Gateway struct {
 	client  *sdk.Client
+	api     sdk.Backend // of client, for what that has wrong
+	key     string
 	kinds   map[string]kind
 	secrets [][]byte
 	now     func() time.Time
@@ -93,7 +95,9 @@ func New(o Options) (*Gateway, error) {
 	for _, s := range o.WebhookSecrets {
 		g.secrets = append(g.secrets, []byte(s))
 	}
-	g.client = sdk.NewClient(o.SecretKey, sdk.WithBackends(sdk.NewBackendsWithConfig(o.backend())))
+	backends := sdk.NewBackendsWithConfig(o.backend())
+	g.client = sdk.NewClient(o.SecretKey, sdk.WithBackends(backends))
+	g.api, g.key = backends.API, o.SecretKey
 	g.kinds = map[string]kind{methodCheckout: checkout{g.client}, methodIntent: intent{g.client}}
 	return g, nil
 }

@@ -109,6 +109,8 @@ func receiver(t *testing.T, sim *stripesim.Sim, g gateway.Gateway) func(ok bool)
 func callOf(r *http.Request) gatewaytest.Call {
 	post := r.Method == http.MethodPost
 	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, "/v1/payouts") || strings.HasPrefix(path, "/v1/transfers"):
+		return payoutCallOf(post, path)
 	case post && (strings.HasSuffix(path, "/expire") || strings.HasSuffix(path, "/cancel")):
 		return gatewaytest.CallClose
 	case post && path == "/v1/refunds":
@@ -119,6 +121,16 @@ func callOf(r *http.Request) gatewaytest.Call {
 		return gatewaytest.CallQueryRefund
 	}
 	return gatewaytest.CallQuery
+}
+
+func payoutCallOf(post bool, path string) gatewaytest.Call {
+	switch {
+	case post && strings.HasSuffix(path, "/cancel"):
+		return gatewaytest.CallRecall
+	case post:
+		return gatewaytest.CallPayout
+	}
+	return gatewaytest.CallQueryPayout
 }
 
 func books(sim *stripesim.Sim, p gateway.Payment) gatewaytest.Books {
