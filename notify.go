@@ -55,8 +55,12 @@ func (h *Holdfast) Acknowledge(name string, w http.ResponseWriter, ok bool) {
 	http.Error(w, "unknown gateway", http.StatusNotFound)
 }
 
-// take lets a notification happen to the order it is about; false = to none.
+// take lets a notification happen to the order or payout it is about; false = to
+// none.
 func (h *Holdfast) take(ctx context.Context, name string, n gateway.Notification) (bool, error) {
+	if n.Payout != "" {
+		return h.takePayout(ctx, name, n)
+	}
 	ev := flow.Event{ID: n.Payment, Ref: n.Ref, Amount: n.Amount, Currency: n.Currency, Code: n.Type}
 	kind := flow.KindPayment
 	switch {
@@ -75,6 +79,22 @@ func (h *Holdfast) take(ctx context.Context, name string, n gateway.Notification
 		return false, err
 	}
 	_, _, err = h.advance(ctx, order, ev, nil)
+	return err == nil, err
+}
+
+// takePayout is take for what became of a payout. That one is under way is left
+// to the query, which tells more.
+func (h *Holdfast) takePayout(ctx context.Context, name string, n gateway.Notification) (bool, error) {
+	p, err := h.Payout(ctx, n.Payout)
+	var missing *Rejection
+	if errors.As(err, &missing) || (err == nil && p.Gateway != name) {
+		return false, nil
+	}
+	on := payoutStatus(n.PaidOut)
+	if err != nil || on == "" || on == flow.PayoutTaken {
+		return on == flow.PayoutTaken, err
+	}
+	_, _, err = h.advancePayout(ctx, p.ID, flow.Event{On: on, Ref: n.PayoutID, Amount: n.Amount, Currency: n.Currency, Code: n.Type})
 	return err == nil, err
 }
 

@@ -1,9 +1,11 @@
 package holdfast
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/internal/flow"
@@ -42,14 +44,25 @@ func (b *background) runPayout(ctx context.Context, t Task) error {
 	}
 	ev := b.callPayout(call, pays, do, p)
 	ev.Poll = wait
-	if ev.On == flow.PayoutTaken {
-		ev.Poll = b.h.o.Poll
+	if ev.On == flow.PayoutTaken || ev.On == flow.Recalled {
+		ev.Poll = b.patience(p)
 	}
 	if ev.On == flow.NoAnswer {
 		b.h.log.Warn("gateway gave no definite answer", "payout", p.ID, "do", do, "tries", t.Tries+1, "error", ev.Why)
 	}
 	_, _, err = b.h.advancePayout(ctx, p.ID, ev)
 	return err
+}
+
+// longestPoll is how rarely a payout is asked about that is under way: what takes
+// days is not asked about every Poll.
+const longestPoll = time.Hour
+
+// patience is how long to wait before p is asked about again: a tenth of the time
+// that it has been under way.
+func (b *background) patience(p Payout) time.Duration {
+	age := b.h.o.Clock().Sub(p.SentAt.Std())
+	return max(b.h.o.Poll, min(age/10, longestPoll))
 }
 
 var errFrozen = errors.New("the account is frozen")
@@ -77,18 +90,31 @@ func (b *background) callPayout(ctx context.Context, pays gateway.Payer, do flow
 		return flow.Event{On: flow.NoAnswer, Why: err.Error()}
 	}
 	wire := gateway.Payout{ID: p.ID, Destination: p.Destination, Amount: p.Amount, Currency: p.Currency,
-		Description: p.Description, CreatedAt: p.CreatedAt.Std(), Ref: p.Ref}
+		Description: p.Description, CreatedAt: p.SentAt.Std(), Ref: p.Ref}
 	var a gateway.PayoutAnswer
-	if do == flow.DoPayout {
+	switch do {
+	case flow.DoPayout:
 		a = pays.Payout(ctx, wire)
-	} else {
+	case flow.DoRecall:
+		a = recall(ctx, pays, wire)
+	default:
 		a = pays.QueryPayout(ctx, wire)
 	}
-	ev := flow.Event{On: payoutFact(do, p.State, a), Ref: a.Ref, Code: a.Code}
+	ev := flow.Event{On: payoutFact(do, p.State, a), Ref: a.Ref, Code: a.Code, Confirm: a.Confirm}
 	if ev.On == flow.NoAnswer {
 		ev.Why = unknown(a.Err, a.Code).Error()
 	}
 	return ev
+}
+
+// recall asks to take a payout back; a gateway that could, and now can't, has
+// answered, too.
+func recall(ctx context.Context, pays gateway.Payer, p gateway.Payout) gateway.PayoutAnswer {
+	r, ok := pays.(gateway.Recaller)
+	if !ok {
+		return gateway.PayoutAnswer{Outcome: gateway.Refused, Code: "no_recall"}
+	}
+	return r.RecallPayout(ctx, p)
 }
 
 // payoutFact is what an answer says of a payout that was in a state when it was
@@ -96,6 +122,8 @@ func (b *background) callPayout(ctx context.Context, pays gateway.Payer, do flow
 // whose answer was lost may have been taken.
 func payoutFact(do flow.Do, was State, a gateway.PayoutAnswer) flow.On {
 	switch {
+	case do == flow.DoRecall && a.Outcome != gateway.Unknown:
+		return flow.Recalled
 	case a.Outcome == gateway.Refused && do == flow.DoTrace:
 		return flow.NotThere
 	case a.Outcome == gateway.Refused && was == flow.PayoutSubmitted:
@@ -105,16 +133,16 @@ func payoutFact(do flow.Do, was State, a gateway.PayoutAnswer) flow.On {
 	case a.Outcome != gateway.Done:
 		return flow.NoAnswer
 	}
-	on, ok := map[gateway.PayoutStatus]flow.On{
+	return cmp.Or(payoutStatus(a.Status), flow.NoAnswer)
+}
+
+func payoutStatus(s gateway.PayoutStatus) flow.On {
+	return map[gateway.PayoutStatus]flow.On{
 		gateway.PayoutPending:  flow.PayoutTaken,
 		gateway.PayoutPaid:     flow.PayoutMade,
 		gateway.PayoutFailed:   flow.PayoutBroke,
 		gateway.PayoutReturned: flow.PayoutBack,
-	}[a.Status]
-	if !ok {
-		return flow.NoAnswer
-	}
-	return on
+	}[s]
 }
 
 // advancePayout lets ev happen to a payout and writes all that follows, or

@@ -184,8 +184,14 @@ func (h *Holdfast) ApprovePayout(ctx context.Context, key Key, id, by string) (A
 }
 
 // CancelPayout gives the money of a payout back whose number has not been sent.
+// Where it has been, a gateway.Recaller is asked to take it back: the money stays
+// held, and only the payout's state tells whether that was in time.
 func (h *Holdfast) CancelPayout(ctx context.Context, key Key, id string) (Answer[Payout], error) {
-	return h.changePayout(ctx, key, id, flow.Event{On: flow.Cancel})
+	a, err := h.changePayout(ctx, key, id, flow.Event{On: flow.Cancel})
+	if err == nil {
+		h.work.ring()
+	}
+	return a, err
 }
 
 func (h *Holdfast) changePayout(ctx context.Context, key Key, id string, ev flow.Event) (Answer[Payout], error) {
@@ -218,6 +224,7 @@ func (h *Holdfast) payoutStep(ctx context.Context, id string, ev flow.Event) (e 
 	if err != nil {
 		return e, p, t, err
 	}
+	_, ev.Recall = h.o.Gateways[p.Gateway].(gateway.Recaller)
 	ch, refusal := flow.StepPayout(p, t, ev, now)
 	if refusal != nil {
 		return e, p, t, refused(refusal)

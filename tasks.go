@@ -82,7 +82,7 @@ func (b *background) run(ctx context.Context, r ledger.Record) error {
 	if err != nil || !ok {
 		return err
 	}
-	if t.Do == flow.DoPayout || t.Do == flow.DoTrace {
+	if t.Do == flow.DoPayout || t.Do == flow.DoTrace || t.Do == flow.DoRecall {
 		return b.runPayout(ctx, t)
 	}
 	ev, why, err := b.call(ctx, t)

@@ -208,8 +208,8 @@ type Payout struct {
 	Amount      int64  // minor units of Currency
 	Currency    string // ISO 4217, upper case
 	Description string
-	CreatedAt   time.Time
-	Ref         string // the gateway's own id; empty before the first answer
+	CreatedAt   time.Time // when it was stored that its number is going to be sent; zero means unknown
+	Ref         string    // the gateway's own id; empty before the first answer
 }
 
 // PayoutStatus is the gateway's own view of a payout.

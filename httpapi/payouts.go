@@ -68,7 +68,9 @@ func (a *API) payouts() {
 	})
 	handle(a, route{
 		method: http.MethodPost, path: "/v1/payouts/{id}/cancel", name: "cancelPayout", tag: "Payouts", scope: holdfast.ScopeWrite, keyed: true,
-		summary: "Cancel a payout that has not been sent",
+		summary: "Cancel a payout",
+		about: "One that has not been sent is cancelled at once. One that is submitted or unknown stays so: the gateway is asked to take it back, " +
+			"if it can do that (recall: wanted, then asked), and only the state tells whether that was in time.",
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.Payout, error) {
 		p, err := a.core.CancelPayout(ctx, c.key, c.id("id"))
 		return answered(c, p), err

@@ -75,6 +75,9 @@ type Event struct {
 	By  string // Approve: who does
 	Why string // NoAnswer: for people
 
+	Recall  bool   // Cancel: the gateway is one that can take a payout back
+	Confirm string // PayoutTaken: what the receiver's app needs
+
 	// Facts.
 	Ref, URL, Secret, Code string
 	Amount                 int64

@@ -203,6 +203,7 @@ const (
 	DoLook   Do = "look"   // ask what became of a refund
 	DoPayout Do = "payout" // send a payout's number
 	DoTrace  Do = "trace"  // ask what became of it
+	DoRecall Do = "recall" // ask to take it back
 	DoNone   Do = "none"
 )
 

@@ -34,6 +34,8 @@ const (
 	PayoutBroke On = "payout_failed"
 	PayoutBack  On = "payout_returned"
 	NotThere    On = "payout_not_there" // it knows no such number
+	Recalled    On = "payout_recalled"  // it has heard that the payout is to be taken back
+	OtherPayout On = "payout_mismatch"  // its number is on something of another amount, or that happened besides
 	NoAnswer    On = "no_answer"
 )
 
@@ -72,6 +74,8 @@ type Payout struct {
 	DuplicateOf  string `json:"duplicate_of,omitempty"` // an earlier one to the same destination, not long ago
 	Ref          string `json:"ref,omitempty"`          // the gateway's own id
 	Code         string `json:"code,omitempty"`         // the gateway's last word, for people
+	Confirm      string `json:"confirm,omitempty"`      // what the receiver's app needs to agree to it, while it waits for that
+	Recall       string `json:"recall,omitempty"`       // somebody wants it back: RecallWanted or RecallAsked
 	Day          string `json:"day,omitempty"`          // YYYY-MM-DD in UTC, whose limit it counts against; "" = there is none
 	Capped       bool   `json:"capped,omitempty"`       // the account has a ceiling
 	Over         bool   `json:"over_ceiling,omitempty"` // it came back to an account that was full
@@ -80,6 +84,12 @@ type Payout struct {
 	PaidAt       Time   `json:"paid_at,omitzero"`
 	NextTryAt    Time   `json:"next_try_at,omitzero"` // when the gateway is asked next
 }
+
+// How far the wish has come to take a payout back.
+const (
+	RecallWanted = "wanted" // the gateway has not answered it yet
+	RecallAsked  = "asked"  // it has; what becomes of the payout, only its state says
+)
 
 // payoutRows is the machine of a payout. Its money is held before anybody
 // outside hears of it, and until the gateway has said what became of it. That a
@@ -98,24 +108,38 @@ var payoutRows = []row{
 	{PayoutHeld, PayoutMade, PayoutPaid, nil, commitMoney},
 
 	{PayoutSubmitted, Send, PayoutUnknown, nil, askFirst},
+	{PayoutSubmitted, Cancel, PayoutSubmitted, recalling, nothing},
+	{PayoutSubmitted, Cancel, PayoutSubmitted, recallable, recall},
+	{PayoutSubmitted, Recalled, PayoutSubmitted, nil, recalled},
+	{PayoutSubmitted, OtherPayout, PayoutSubmitted, nil, contradicted},
 	{PayoutSubmitted, PayoutTaken, PayoutSubmitted, nil, askLater},
 	{PayoutSubmitted, PayoutMade, PayoutPaid, nil, commitMoney},
+	{PayoutSubmitted, PayoutBroke, PayoutCancelled, wantedBack, releaseMoney},
 	{PayoutSubmitted, PayoutBroke, PayoutFailed, nil, releaseMoney},
+	{PayoutSubmitted, PayoutBack, PayoutCancelled, wantedBack, releaseMoney},
 	{PayoutSubmitted, PayoutBack, PayoutFailed, nil, releaseMoney},
 	{PayoutSubmitted, NoAnswer, PayoutUnknown, nil, askLater},
 	{PayoutSubmitted, NotThere, PayoutUnknown, nil, askLater},
 
 	{PayoutUnknown, Send, PayoutUnknown, mayBeSent, sameNumber},
 	{PayoutUnknown, Send, PayoutUnknown, nil, askFirst},
+	{PayoutUnknown, Cancel, PayoutUnknown, recalling, nothing},
+	{PayoutUnknown, Cancel, PayoutUnknown, recallable, recall},
+	{PayoutUnknown, Recalled, PayoutUnknown, nil, recalled},
+	{PayoutUnknown, OtherPayout, PayoutUnknown, nil, contradicted},
 	{PayoutUnknown, PayoutTaken, PayoutSubmitted, nil, askLater},
 	{PayoutUnknown, PayoutMade, PayoutPaid, nil, commitMoney},
+	{PayoutUnknown, PayoutBroke, PayoutCancelled, wantedBack, releaseMoney},
 	{PayoutUnknown, PayoutBroke, PayoutFailed, nil, releaseMoney},
+	{PayoutUnknown, PayoutBack, PayoutCancelled, wantedBack, releaseMoney},
 	{PayoutUnknown, PayoutBack, PayoutFailed, nil, releaseMoney},
 	{PayoutUnknown, NoAnswer, PayoutUnknown, nil, askLater},
 	{PayoutUnknown, NotThere, PayoutUnknown, mayBeSent, sendAgain},
+	{PayoutUnknown, NotThere, PayoutCancelled, neverSentBack, releaseMoney},
 	{PayoutUnknown, NotThere, PayoutFailed, neverArrived, releaseMoney},
 	{PayoutUnknown, NotThere, PayoutUnknown, nil, askLater},
 
+	{PayoutPaid, OtherPayout, PayoutPaid, nil, contradicted},
 	{PayoutPaid, PayoutMade, PayoutPaid, watched, watch},
 	{PayoutPaid, PayoutMade, PayoutPaid, nil, stopWatching},
 	{PayoutPaid, PayoutTaken, PayoutPaid, watched, watch},
@@ -134,8 +158,14 @@ var payoutRows = []row{
 	{PayoutCancelled, PayoutMade, PayoutCancelled, nil, contradicted},
 }
 
-// StepPayout is Step for a payout and its task; the task's zero value is none.
+// StepPayout is Step for a payout and its task; the task's zero value is none. A
+// fact that says what it is about has an Amount, and is about p only if all of
+// that is p's.
 func StepPayout(p Payout, t Task, ev Event, now Time) (Change, *Refusal) {
+	other := ev.Amount != p.Amount || ev.Currency != p.Currency || (ev.Ref != "" && p.Ref != "" && ev.Ref != p.Ref)
+	if ev.Amount != 0 && other {
+		ev = Event{On: OtherPayout}
+	}
 	w := &work{ev: ev, now: now, Change: Change{Case: Case{Payout: &p}, dirty: map[string]bool{}}}
 	if t.ID != "" {
 		w.Case.Tasks = []Task{t}

@@ -52,12 +52,22 @@ func PayoutsOf(account string) string { return "payouts/" + account }
 
 var needsApproval = &guard{"a second person has to approve it", func(w *work) bool { return w.Case.Payout.SecondPerson }}
 
-var mayBeSent = &guard{"the gateway can't have forgotten the number", func(w *work) bool {
-	return w.now < w.Case.Payout.SentAt.Add(SendFor)
+var mayBeSent = &guard{"nobody wants it back, and the gateway can't have forgotten the number", func(w *work) bool {
+	return w.Case.Payout.Recall == "" && w.now < w.Case.Payout.SentAt.Add(SendFor)
 }}
 
 var neverArrived = &guard{"no call with the number can be under way", func(w *work) bool {
 	return w.now >= w.Case.Payout.SentAt.Add(ArriveFor)
+}}
+
+var recalling = &guard{"the gateway is just being asked", func(w *work) bool { return w.Case.Payout.Recall == RecallWanted }}
+
+var recallable = &guard{"the gateway can take it back", func(w *work) bool { return w.ev.Recall }}
+
+var wantedBack = &guard{"somebody wanted it back", func(w *work) bool { return w.Case.Payout.Recall != "" }}
+
+var neverSentBack = &guard{wantedBack.says + ", and " + neverArrived.says, func(w *work) bool {
+	return wantedBack.test(w) && neverArrived.test(w)
 }}
 
 var watched = &guard{"it was paid not long ago", func(w *work) bool {
@@ -125,7 +135,29 @@ var askFirst = action{"ask the gateway before anything is sent again", func(w *w
 	return nil
 }}
 
+// askLater turns back to a wish that was not heard. After silence it asks for the
+// state first: the wish may never be answered.
 var askLater = action{"keep the money held; ask later", func(w *work) *Refusal {
+	do := DoTrace
+	if w.Case.Payout.Recall == RecallWanted && w.ev.On != NoAnswer {
+		do = DoRecall
+	}
+	w.next(do, w.now.Add(w.ev.Poll))
+	if w.ev.On == PayoutTaken {
+		w.Case.Payout.Confirm = w.ev.Confirm
+	}
+	return nil
+}}
+
+var recall = action{"keep the money held; ask the gateway to take it back", func(w *work) *Refusal {
+	w.Case.Payout.Recall = RecallWanted
+	w.next(DoRecall, w.now)
+	w.announce("payout.recall")
+	return nil
+}}
+
+var recalled = action{"keep the money held; ask what becomes of it", func(w *work) *Refusal {
+	w.Case.Payout.Recall = RecallAsked
 	w.next(DoTrace, w.now.Add(w.ev.Poll))
 	return nil
 }}
@@ -180,7 +212,8 @@ var moneyBackOver = action{"move the money back to the account, over its ceiling
 }}
 
 // contradicted is for a gateway that says of a payout that did not happen, or
-// must not, that it is paid. Nothing here can be right: a person has to look.
+// must not, that it is paid, or that has another payout under its number. Nothing
+// here can be right: a person has to look.
 var contradicted = action{"leave all as it is; tell people", func(w *work) *Refusal {
 	p := w.Case.Payout
 	if p.Code == Contradiction {
@@ -192,8 +225,8 @@ var contradicted = action{"leave all as it is; tell people", func(w *work) *Refu
 	return nil
 }}
 
-// Contradiction is the code of a payout that is over, and that its gateway says
-// it has paid.
+// Contradiction is the code of a payout that its gateway says something about
+// that can't be true of it.
 const Contradiction = "contradiction"
 
 // next keeps what the gateway said, and sets what is to be done at due.
@@ -202,6 +235,9 @@ func (w *work) next(do Do, due Time) {
 	p.Ref = cmp.Or(w.ev.Ref, p.Ref)
 	p.Code = cmp.Or(w.ev.Code, p.Code)
 	p.NextTryAt = due
+	if w.ev.On != NoAnswer {
+		p.Confirm = ""
+	}
 	w.touchPayout()
 	if do == DoNone && len(w.Case.Tasks) == 0 {
 		return

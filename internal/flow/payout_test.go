@@ -114,8 +114,11 @@ func (u *purser) verify() {
 	if slices.Contains(waits, u.p.State) && (u.task.Due == 0 || u.task.Do == DoNone) {
 		u.t.Errorf("%s: nobody is to do anything about it: %+v", u.p.State, u.task)
 	}
-	if u.sent > 0 && u.p.State == PayoutCancelled {
-		u.t.Error("it was cancelled after its number was let out")
+	if u.sent > 0 && u.p.State == PayoutCancelled && u.p.Recall == "" {
+		u.t.Error("it was cancelled after its number was let out, and nobody asked the gateway")
+	}
+	if u.p.Confirm != "" && u.p.State != PayoutSubmitted && u.p.State != PayoutUnknown {
+		u.t.Errorf("%s: its receiver is still to confirm it", u.p.State)
 	}
 }
 
@@ -127,7 +130,10 @@ func TestNoSequenceOfEventsBreaksAPayout(t *testing.T) {
 		for range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			u.now += Time(rapid.SampledFrom([]int64{0, 1000, 3_600_000, 86_400_000}).Draw(rt, "wait"))
 			ev := Event{On: rapid.SampledFrom(append(payoutEvents, Request, Send, Send, PayoutMade)).Draw(rt, "on"),
-				By: rapid.SampledFrom([]string{"", "ann", "eve"}).Draw(rt, "by")}
+				By:      rapid.SampledFrom([]string{"", "ann", "eve"}).Draw(rt, "by"),
+				Recall:  rapid.Bool().Draw(rt, "recall"),
+				Confirm: rapid.SampledFrom([]string{"", "package"}).Draw(rt, "confirm"),
+				Amount:  rapid.SampledFrom([]int64{0, 60, 61}).Draw(rt, "amount"), Currency: "CNY"}
 			was := u.p.State
 			if u.p.State == PayoutRequested {
 				ev.On = Request // nothing else is there to happen to
@@ -174,4 +180,61 @@ func TestAGatewayThatContradictsItselfMovesNothing(t *testing.T) {
 		t.Errorf("got %+v, want it failed, and the contradiction told", u.p)
 	}
 	u.verify()
+}
+
+// A payout that somebody wants back is never sent again, whatever is not known of
+// it, and is cancelled only when the gateway says that it did not happen.
+func TestWhatIsWantedBackIsNotSentAgain(t *testing.T) {
+	u := newPurser(t, func(*Payout) {})
+	for _, on := range []On{Request, Send, NoAnswer} {
+		u.on(Event{On: on})
+	}
+	if refusal := u.on(Event{On: Cancel}); refusal == nil || u.p.Recall != "" {
+		t.Errorf("got %v and %q from a gateway that can't take it back, want a refusal", refusal, u.p.Recall)
+	}
+	if refusal := u.on(Event{On: Cancel, Recall: true}); refusal != nil || u.task.Do != DoRecall || u.p.State != PayoutUnknown {
+		t.Fatalf("got %v, %s, %s, want it unknown and the gateway asked", refusal, u.task.Do, u.p.State)
+	}
+	u.on(Event{On: NoAnswer})
+	if u.task.Do != DoTrace {
+		t.Errorf("after a wish without answer: %s, want trace", u.task.Do)
+	}
+	u.on(Event{On: NotThere})
+	if u.task.Do != DoRecall {
+		t.Errorf("the wish was not repeated: %s", u.task.Do)
+	}
+	u.on(Event{On: Recalled})
+	u.on(Event{On: NotThere})
+	if u.on(Event{On: Send}); u.sent != 1 || u.task.Do != DoTrace {
+		t.Errorf("sent %d times, next is %s, want once and trace", u.sent, u.task.Do)
+	}
+	u.now = u.now.Add(ArriveFor)
+	u.on(Event{On: NotThere})
+	if u.p.State != PayoutCancelled {
+		t.Errorf("it is %s, want cancelled", u.p.State)
+	}
+	u.verify()
+}
+
+// What bears our number, and is of another amount or another payout there, moves
+// nothing here, and people are told.
+func TestAFactAboutAnotherAmountMovesNothing(t *testing.T) {
+	for name, ev := range map[string]Event{
+		"amount":   {On: PayoutMade, Amount: 61, Currency: "CNY", Ref: "ref"},
+		"currency": {On: PayoutMade, Amount: 60, Currency: "USD", Ref: "ref"},
+		"payout":   {On: PayoutMade, Amount: 60, Currency: "CNY", Ref: "other"},
+		"part":     {On: PayoutBack, Amount: 59, Currency: "CNY", Ref: "ref"},
+	} {
+		for _, before := range [][]On{{Request, Send, PayoutTaken}, {Request, Send, PayoutTaken, NoAnswer}, {Request, Send, PayoutTaken, PayoutMade}} {
+			u := newPurser(t, func(*Payout) {})
+			for _, on := range before {
+				u.on(Event{On: on, Ref: "ref"})
+			}
+			was := u.p.State
+			if u.on(ev); u.p.State != was || u.p.Code != Contradiction || u.p.Ref != "ref" {
+				t.Errorf("%s: it went from %s to %s, %q of %s", name, was, u.p.State, u.p.Code, u.p.Ref)
+			}
+			u.verify()
+		}
+	}
 }

@@ -21,7 +21,7 @@ var (
 	orderEvents   = []On{Pay, Cancel, Due, GiveUp, money, noMoney, Fulfil, Repaid, moneyBack, moneyStays, moneyAgain}
 	paymentEvents = []On{Opened, Refused, MoneyCame, ClosedThere, start, close_}
 	refundEvents  = []On{RefundTaken, RefundMade, RefundDenied, RefundBroke}
-	payoutEvents  = []On{Request, Approve, Cancel, Send, PayoutTaken, PayoutMade, PayoutBroke, PayoutBack, NotThere, NoAnswer}
+	payoutEvents  = []On{Request, Approve, Cancel, Send, PayoutTaken, PayoutMade, PayoutBroke, PayoutBack, NotThere, Recalled, OtherPayout, NoAnswer}
 )
 
 const statesFile = "../../docs/states.md"
