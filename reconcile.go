@@ -35,7 +35,7 @@ type ReconcileInput struct {
 // Amounts are minor units of Currency.
 type Difference struct {
 	Kind     string `json:"kind"`             // one of the Difference constants
-	About    string `json:"about"`            // payment, refund, ...
+	About    string `json:"about"`            // payment, refund, payout, ...
 	Number   string `json:"number,omitempty"` // ours
 	Ref      string `json:"ref,omitempty"`    // the gateway's
 	Line     string `json:"line,omitempty"`   // of the statement
@@ -111,7 +111,7 @@ func (h *Holdfast) Reconcile(ctx context.Context, in ReconcileInput, progress fu
 			return Reconciliation{}, reject(CodeInvalidField, "the statement is of another day: line %s is of %s", l.ID, l.At.In(st.Zone()).Format(time.DateTime))
 		}
 	}
-	r := reconciling{h: h, gateway: name, begin: Time(begin.UnixMilli()), sums: map[string]*Sum{}, amiss: map[string]bool{},
+	r := reconciling{h: h, gateway: name, begin: Time(begin.UnixMilli()), sums: map[string]*Sum{}, amiss: map[string]bool{}, back: map[string]bool{},
 		out: Reconciliation{Gateway: name, Day: in.Day, Lines: len(lines), Differences: []Difference{}}}
 	if err := r.run(ctx, lines, progress); err != nil {
 		return Reconciliation{}, fmt.Errorf("holdfast: reconcile %s %s: %w", name, in.Day, err)
@@ -150,9 +150,15 @@ type reconciling struct {
 	out     Reconciliation
 	sums    map[string]*Sum
 	amiss   map[string]bool // what there is a difference about: kind/number
+	back    map[string]bool // numbers of the payouts whose money came back on this statement
 }
 
 func (r *reconciling) run(ctx context.Context, lines []gateway.StatementLine, progress func(done, total int64)) error {
+	for _, l := range lines {
+		if l.Kind == gateway.PayoutBackLine {
+			r.back[l.Number] = true
+		}
+	}
 	done := 0
 	for chunk := range slices.Chunk(lines, bookBatch) {
 		if err := r.book(ctx, chunk); err != nil {
@@ -248,6 +254,12 @@ func (r *reconciling) match(ctx context.Context, l gateway.StatementLine) (flow.
 		gone := f.State == flow.RefundFailed && l.Kind == gateway.RefundLine // it went, and came back: two lines
 		return b, differs(l, f.ID, amount, f.Currency, f.State == want || gone, "the refund is "+string(f.State)+" here",
 			"look at the refund at the gateway; its task asks again until it is final"), nil
+	case gateway.PayoutLine, gateway.PayoutBackLine:
+		p, diff, err := r.matchPayout(ctx, l)
+		if p != nil {
+			b.Number = p.ID
+		}
+		return b, diff, err
 	case gateway.SettledLine:
 		b.Settled = true
 		return b, nil, nil

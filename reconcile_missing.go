@@ -59,13 +59,16 @@ func (r *reconciling) onAStatement(ctx context.Context, p ledger.Posted) error {
 			amount, kind, number = p.Amount, gateway.RefundBackLine, rec.ID
 		case p.To == flow.Clearing(r.gateway) && rec.Kind == flow.KindRefund && rec.State == string(flow.RefundDone):
 			number = rec.ID
+		case p.To == flow.Clearing(r.gateway) && rec.Kind == flow.KindPayout && rec.State == string(flow.PayoutPaid):
+			kind, number = gateway.PayoutLine, rec.ID
+		case p.From == flow.Clearing(r.gateway) && rec.Kind == flow.KindPayout && rec.State == string(flow.PayoutReturned):
+			amount, kind, number = p.Amount, gateway.PayoutBackLine, rec.ID
 		}
 	}
 	if number == "" {
 		return nil // a fee, a settlement, a transfer by hand
 	}
-	booked, err := r.h.store.Records(ctx, ledger.RecordQuery{Kind: flow.KindBooked, ID: flow.BookedID(r.gateway, string(kind), number, ""), Limit: 1})
-	if err != nil || len(booked) > 0 {
+	if booked, err := r.isBooked(ctx, kind, number); err != nil || booked {
 		return err
 	}
 	if r.amiss[string(kind)+"/"+number] {
@@ -73,6 +76,6 @@ func (r *reconciling) onAStatement(ctx context.Context, p ledger.Posted) error {
 	}
 	l := gateway.StatementLine{Kind: kind, Number: number, Currency: string(p.Asset)}
 	r.differ(l, Difference{Kind: MissingThere, Here: amount,
-		Detail: "booked here on that day, and on no statement that was read", Todo: "read the statement of the next day too; if it is not there either, ask the gateway"})
+		Detail: "booked here on that day, and on no statement that was read", Todo: "read the statement of the next day too, and for a payout of the days before; if it is not there either, ask the gateway"})
 	return nil
 }
