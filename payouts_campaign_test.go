@@ -186,7 +186,7 @@ func (d *disbursement) rest() {
 	for _, s := range []struct {
 		n     int
 		every time.Duration
-	}{{30, time.Hour}, {14, 24 * time.Hour}} {
+	}{{14, 2 * time.Hour}, {14, 24 * time.Hour}} {
 		for range s.n {
 			d.sim.Deliver(ctx)
 			d.run()
