@@ -17,6 +17,7 @@ type stripeBench struct {
 	*testing.T
 	buyer
 	sdk  *stripe.Client
+	api  stripe.Backend // of sdk
 	sim  *stripesim.Sim
 	mail *mailbox
 }
@@ -29,7 +30,7 @@ func openStripe(t *testing.T) stripeBench {
 		URL: stripe.String(at.String()), MaxNetworkRetries: stripe.Int64(0), EnableTelemetry: stripe.Bool(false),
 		HTTPClient: &http.Client{Timeout: callTimeout}, LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull},
 	})
-	return stripeBench{t, newBuyer(t, at), stripe.NewClient(stripesim.DefaultSecretKey, stripe.WithBackends(backends)), sim, mail}
+	return stripeBench{t, newBuyer(t, at), stripe.NewClient(stripesim.DefaultSecretKey, stripe.WithBackends(backends)), backends.API, sim, mail}
 }
 
 func (b stripeBench) session(key string) *stripe.CheckoutSession {

@@ -80,6 +80,10 @@ func TestStripesSchemaTakesEveryRequestOfTheAdapter(t *testing.T) {
 	refund := gateway.Refund{ID: "r1", Payment: intent, Amount: 888, Reason: "broken", CreatedAt: now}
 	sent := gateway.Refund{ID: "r1", Payment: intent, Amount: 888, CreatedAt: now, Ref: "re_1"}
 
+	bank := gateway.Payout{ID: "o1", Destination: "ba_1Own", Amount: 888, Currency: "EUR", Description: "März", CreatedAt: now}
+	seller, sentOut := bank, bank
+	seller.Destination, sentOut.Ref = "acct_1Seller", "po_1"
+
 	for _, c := range []struct {
 		name string
 		call func()
@@ -95,6 +99,14 @@ func TestStripesSchemaTakesEveryRequestOfTheAdapter(t *testing.T) {
 		{"repay an intent", func() { g.Refund(ctx, refund) }, "POST /v1/refunds 200"},
 		{"find a refund", func() { g.QueryRefund(ctx, refund) }, "GET /v1/refunds 200"},
 		{"query a refund", func() { g.QueryRefund(ctx, sent) }, "GET /v1/refunds/re_1 200"},
+		{"pay out to a bank", func() { g.Payout(ctx, bank) }, "POST /v1/payouts 200"},
+		{"pay out to a seller", func() { g.Payout(ctx, seller) }, "POST /v1/transfers 200"},
+		{"find a payout", func() { g.QueryPayout(ctx, bank) }, "GET /v1/payouts 200"},
+		{"find a transfer", func() { g.QueryPayout(ctx, seller) }, "GET /v1/transfers 200"},
+		{"query a payout", func() { g.QueryPayout(ctx, sentOut) }, "GET /v1/payouts/po_1 200"},
+		{"query a transfer", func() { s := seller; s.Ref = "tr_1"; g.QueryPayout(ctx, s) }, "GET /v1/transfers/tr_1 200"},
+		{"cancel a payout", func() { g.RecallPayout(ctx, sentOut) }, "POST /v1/payouts/po_1/cancel 200"},
+		{"list a day", func() { _, _ = g.FetchStatement(ctx, now) }, "GET /v1/balance_transactions 200"},
 	} {
 		c.call()
 		said := judge.answered()

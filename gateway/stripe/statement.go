@@ -72,7 +72,6 @@ func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, er
 	}}
 	params.Limit = sdk.Int64(maxPage)
 	params.AddExpand("data.source")
-	params.AddExpand("data.source.transfer") // of a reversal: the number is the transfer's
 	out := statement{Data: []transaction{}}
 	list := g.client.V1BalanceTransactions.List(ctx, params)
 	for t, err := range list.All(ctx) {
@@ -82,7 +81,11 @@ func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, er
 		if len(out.Data) == maxStatement {
 			return nil, fmt.Errorf("stripe: %s has more than %d balance transactions", day.Format(time.DateOnly), maxStatement)
 		}
-		out.Data = append(out.Data, transaction{t.ID, string(t.Type), t.Amount, t.Fee, string(t.Currency), t.Created, sourceOf(t.Source)})
+		of, err := g.sourceOf(ctx, t.Source)
+		if err != nil {
+			return nil, fmt.Errorf("stripe: source of balance transaction %s: %w", t.ID, readable(err))
+		}
+		out.Data = append(out.Data, transaction{t.ID, string(t.Type), t.Amount, t.Fee, string(t.Currency), t.Created, of})
 	}
 	if list.Meta().URL == "" {
 		return nil, fmt.Errorf("stripe: list the balance transactions of %s: %w: not a list", day.Format(time.DateOnly), errUnreadable)
@@ -90,23 +93,29 @@ func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, er
 	return json.Marshal(out)
 }
 
-func sourceOf(s *sdk.BalanceTransactionSource) source {
-	switch {
-	case s == nil:
-		return source{}
-	case s.Charge != nil:
-		return source{ID: s.ID, Metadata: s.Charge.Metadata}
-	case s.Refund != nil:
-		return source{ID: s.ID, Metadata: s.Refund.Metadata}
-	case s.Payout != nil:
-		return source{ID: s.ID, Metadata: s.Payout.Metadata}
-	case s.Transfer != nil:
-		return source{ID: s.ID, Metadata: s.Transfer.Metadata}
-	case s.TransferReversal != nil && s.TransferReversal.Transfer != nil:
-		of := s.TransferReversal.Transfer
-		return source{ID: s.ID, Transfer: &source{ID: of.ID, Metadata: of.Metadata}}
+// sourceOf asks once more for a reversal: the number is its transfer's.
+func (g *Gateway) sourceOf(ctx context.Context, s *sdk.BalanceTransactionSource) (source, error) {
+	if s == nil {
+		return source{}, nil
 	}
-	return source{ID: s.ID}
+	out := source{ID: s.ID}
+	switch {
+	case s.Charge != nil:
+		out.Metadata = s.Charge.Metadata
+	case s.Refund != nil:
+		out.Metadata = s.Refund.Metadata
+	case s.Payout != nil:
+		out.Metadata = s.Payout.Metadata
+	case s.Transfer != nil:
+		out.Metadata = s.Transfer.Metadata
+	case s.TransferReversal != nil && s.TransferReversal.Transfer != nil:
+		of, err := g.client.V1Transfers.Retrieve(ctx, s.TransferReversal.Transfer.ID, &sdk.TransferRetrieveParams{})
+		if err != nil {
+			return out, err
+		}
+		out.Transfer = &source{ID: of.ID, Metadata: of.Metadata}
+	}
+	return out, nil
 }
 
 // ReadStatement implements gateway.Statements.

@@ -74,7 +74,7 @@ func endpoints() []endpoint {
 		{"payout.retrieve", "GET /v1/payouts/{id}", one, nil, (*Sim).retrievePayout},
 		{"payout.cancel", "POST /v1/payouts/{id}/cancel", one, nil, (*Sim).cancelPayout},
 		{"balance.retrieve", "GET /v1/balance", one, nil, (*Sim).retrieveBalance},
-		{"balance.list", "GET /v1/balance_transactions", listing("type", "source", "currency"), []string{"data.source", "data.source.transfer"}, (*Sim).listTxns},
+		{"balance.list", "GET /v1/balance_transactions", listing("type", "source", "currency"), []string{"data.source"}, (*Sim).listTxns},
 		{"event.list", "GET /v1/events", listing("type", "types[#]", "delivery_success"), nil, (*Sim).listEvents},
 		{"event.retrieve", "GET /v1/events/{id}", one, nil, (*Sim).retrieveEvent},
 	}
