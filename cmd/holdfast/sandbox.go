@@ -64,6 +64,10 @@ func (h *host) sandboxCommand() *cobra.Command {
 	return c
 }
 
+// sandboxBalance is what the sandbox's Stripe account can pay out at first, in
+// cents of each currency.
+const sandboxBalance = 1_000_000
+
 func stripeStand(f *pflag.FlagSet) opener {
 	cfg := stripesim.Config{}
 	addr := f.String("addr", "127.0.0.1:12111", "the loopback `address` of Stripe; empty = none")
@@ -73,6 +77,11 @@ func stripeStand(f *pflag.FlagSet) opener {
 	return func(seed uint64, faults bool) (stand, error) {
 		cfg.Seed = seed
 		sim := stripesim.New(cfg)
+		for _, currency := range []string{"cny", "eur", "usd"} {
+			if err := sim.TopUp(sandboxBalance, currency); err != nil {
+				return stand{}, err
+			}
+		}
 		if faults {
 			sim.SetFaults(troubled)
 		}

@@ -22,6 +22,7 @@ var troubled = stripesim.Faults{
 	DelayNotice: 300 * time.Millisecond, LoseNotice: 0.1, DuplicateNotice: 0.2, ReorderNotice: 0.1, ForgeNotice: 0.1, TwoEvents: 0.1,
 	LostAnswer: 0.05, Stored500: 0.03, Unavailable: 0.05, RateLimited: 0.02, KeyInUse: 0.02,
 	SlowAnswer: 100 * time.Millisecond, PaidBeforeClose: 0.3,
+	BalanceShort: 0.05, PayoutFails: 0.1, PaidBack: 0.1,
 }
 
 // mixed is the demo's word for all gateways at once.
