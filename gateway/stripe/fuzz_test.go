@@ -18,7 +18,7 @@ func FuzzSignature(f *testing.F) {
 	at := time.Unix(1767323046, 0)
 	f.Add(sign("whsec_of_somebody_else", `{"id":"evt_1","type":"x"}`, at), []byte(`{"id":"evt_1","type":"x"}`))
 	f.Add("t=1767323046,v1=", []byte(""))
-	f.Add("t=1767323046,v0="+sign(webhookSecret, "", at)[len("t=1767323046,v1="):], []byte(""))
+	f.Add("t=1767323046,v0=00ff,v1=7e1f,v1=", []byte(""))
 	f.Add("t=,t=,v1=zz,,=", []byte("{"))
 	g, err := stripe.New(stripe.Options{SecretKey: "sk_test_x", WebhookSecrets: []string{webhookSecret, "whsec_before"}})
 	if err != nil {
