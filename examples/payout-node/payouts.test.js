@@ -1,4 +1,4 @@
-// Run it with a Holdfast of its own: scripts/with-holdfast node --test examples/payout-node/
+// Run it with a Holdfast of its own: scripts/with-holdfast node --test examples/payout-node/payouts.test.js
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import http from 'node:http';
