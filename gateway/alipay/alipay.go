@@ -20,6 +20,14 @@
 // used again it moves nothing and looks like success, and what it once did is
 // read from the refund query.
 //
+// # Paying out
+//
+// The receiver of a transfer is "user_id:2088…", "open_id:…" or
+// "logon_id:PHONE OR EMAIL:NAME", each with ":NAME" behind it if Alipay is to
+// pay nobody of another name. It needs certificate mode. What becomes of a
+// transfer is asked for; the message alipay.fund.trans.order.changed, if the app
+// subscribes to it with the address of notifications, only says it sooner.
+//
 // # What is believed
 //
 // Only what Alipay signed, over the bytes as they came, and with RSA2

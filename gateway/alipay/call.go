@@ -47,6 +47,12 @@ type answer struct {
 	RefundAmount decimal `json:"refund_amount"`
 	RefundStatus string  `json:"refund_status"`
 	BillURL      string  `json:"bill_download_url"`
+	OutBizNo     string  `json:"out_biz_no"` // of transfers, like what follows
+	OrderID      string  `json:"order_id"`
+	ProductCode  string  `json:"product_code"`
+	Status       string  `json:"status"`
+	TransAmount  decimal `json:"trans_amount"`
+	ErrorCode    string  `json:"error_code"`
 }
 
 // decimal is an amount's text, whether it came as a string or as a number.

@@ -97,7 +97,7 @@ func (g *Gateway) verify(params map[string]string) error {
 		return gateway.ErrSignatureInvalid
 	case params["app_id"] != g.appID:
 		return fmt.Errorf("%w: it is for app %q", gateway.ErrSignatureInvalid, params["app_id"])
-	case params["seller_id"] != g.sellerID:
+	case params["msg_method"] == "" && params["seller_id"] != g.sellerID: // messages to an app have none
 		return fmt.Errorf("%w: it is for seller %q", gateway.ErrSignatureInvalid, params["seller_id"])
 	}
 	return nil
@@ -110,6 +110,9 @@ func readNotification(params map[string]string) (gateway.Notification, error) {
 	n := gateway.Notification{ID: params["notify_id"], Type: params["trade_status"], Payment: params["out_trade_no"]}
 	if n.ID == "" {
 		return n, fmt.Errorf("no notify_id")
+	}
+	if params["msg_method"] != "" {
+		return readMessage(params)
 	}
 	if params["notify_type"] != "trade_status_sync" {
 		n.Type, n.Ignored = params["notify_type"], true

@@ -46,6 +46,9 @@ func endpoints() []endpoint {
 		{"alipay.trade.close", "close", ofTrade, (*Sim).closeTrade},
 		{"alipay.trade.refund", "refund", append(ofTrade, "refund_amount", "out_request_no", "refund_reason"), (*Sim).refund},
 		{"alipay.trade.fastpay.refund.query", "refund.query", append(ofTrade, "out_request_no"), (*Sim).queryRefund},
+		{"alipay.fund.trans.uni.transfer", "transfer", transferParams, (*Sim).transfer},
+		{"alipay.fund.trans.common.query", "transfer.query",
+			[]string{"out_biz_no", "order_id", "pay_fund_order_id", "product_code", "biz_scene"}, (*Sim).queryTransfer},
 		{"alipay.data.dataservice.bill.downloadurl.query", "bill", []string{"bill_type", "bill_date"}, (*Sim).billAddress},
 	}
 }
@@ -92,28 +95,27 @@ func (s *Sim) answer(c *call, e endpoint) []byte {
 	c.now = s.enter()
 	defer s.mu.Unlock()
 	c.plan = s.plan(c)
-	if c.plan.before == Unavailable {
+	system := errSystem
+	if c.ofTransfers() {
+		system = errFundSystem
+	}
+	switch c.plan.before {
+	case Unavailable:
 		return s.body(c.method, busy().object(), false)
-	}
-	if c.plan.before == SystemError {
-		return s.body(c.method, errSystem.object(), false)
-	}
-	var o object
-	var fail *apiError
-	if c.biz, fail = readBiz(c.form.Get("biz_content"), e.params); fail == nil {
-		o, fail = e.handle(s, c)
-	}
-	if fail != nil {
-		o = fail.object()
-		if n := c.biz["out_trade_no"]; n != "" {
-			o = append(o, field{"out_trade_no", n})
+	case SystemError:
+		return s.body(c.method, system.object(), false)
+	case LostRequest, LateRequest:
+		if c.plan.before == LateRequest {
+			late := call{name: c.name, method: c.method, form: c.form, gbk: c.gbk, base: c.base, now: c.now.Add(lateBy)}
+			s.at(late.now, func() { s.run(&late, e) })
 		}
-	} else {
-		o = append(object{{"code", "10000"}, {"msg", "Success"}}, o...)
+		c.plan.after = LostAnswer
+		return nil
 	}
+	o := s.run(c, e)
 	switch c.plan.after {
 	case SystemErrorAfterEffect:
-		o = errSystem.object()
+		o = system.object()
 	case ForgedAnswer:
 		o = s.lie(c)
 	}
@@ -124,11 +126,40 @@ func (s *Sim) answer(c *call, e endpoint) []byte {
 	return body
 }
 
+func (c *call) ofTransfers() bool { return strings.HasPrefix(c.name, "transfer") }
+
+// run does what is asked.
+func (s *Sim) run(c *call, e endpoint) (o object) {
+	var fail *apiError
+	if c.biz, fail = readBiz(c.form.Get("biz_content"), e.params); fail == nil {
+		o, fail = e.handle(s, c)
+	} else if c.ofTransfers() {
+		fail = wrong(fail.subMsg)
+	}
+	if fail == nil {
+		return append(object{{"code", "10000"}, {"msg", "Success"}}, o...)
+	}
+	return append(fail.object(), c.numbers()...)
+}
+
+// numbers are the merchant's numbers, which refusals repeat.
+func (c *call) numbers() (o object) {
+	for _, name := range []string{"out_trade_no", "out_biz_no"} {
+		if n := c.biz[name]; n != "" {
+			o = append(o, field{name, n})
+		}
+	}
+	return o
+}
+
 // lie is what somebody on the way would like to be believed.
 func (s *Sim) lie(c *call) object {
 	lies := []*apiError{errNotExist, errStatus, errOver, parameter("subject")}
+	if c.ofTransfers() {
+		lies = []*apiError{errNoOrder, errNoMoney}
+	}
 	lie := lies[s.luck.IntN(len(lies))]
-	return append(lie.object(), field{"out_trade_no", c.biz["out_trade_no"]})
+	return append(lie.object(), c.numbers()...)
 }
 
 // body wraps and signs an answer's node.

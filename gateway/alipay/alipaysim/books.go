@@ -2,7 +2,17 @@ package alipaysim
 
 // Books is the simulator's own view of the money, to hold a merchant's against.
 type Books struct {
-	Trades []Trade `json:"trades"` // by creation
+	Trades    []Trade    `json:"trades"`    // by creation
+	Transfers []Transfer `json:"transfers"` // by creation
+}
+
+// Transfer is one payment to a person. Amount is fen.
+type Transfer struct {
+	Number   string `json:"out_biz_no"`
+	No       string `json:"order_id"` // Alipay's own
+	Receiver string `json:"identity"`
+	Amount   int64  `json:"amount"`
+	Status   string `json:"status"` // DEALING, SUCCESS, FAIL or REFUND
 }
 
 // Trade is one payment for which a buyer has come. Amounts are fen.
@@ -28,7 +38,10 @@ type Refund struct {
 func (s *Sim) Books() Books {
 	s.enter()
 	defer s.mu.Unlock()
-	b := Books{Trades: []Trade{}}
+	b := Books{Trades: []Trade{}, Transfers: []Transfer{}}
+	for _, t := range s.sent {
+		b.Transfers = append(b.Transfers, Transfer{t.number, t.no, t.to.Identity, t.amount, t.status})
+	}
 	for _, t := range s.order {
 		row := Trade{
 			Number: t.number, No: t.no, Product: t.product, Amount: t.amount, Status: t.status,

@@ -25,6 +25,9 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("GET /_sim/bill/{date}", s.takeBill)
 	mux.HandleFunc("GET /_sim/app.key.pem", give(DefaultAppKey))
 	mux.HandleFunc("GET /_sim/alipay.pub.pem", give(DefaultPublicKey))
+	mux.HandleFunc("GET /_sim/app.cert.pem", give(defaultAppCert))
+	mux.HandleFunc("GET /_sim/root.cert.pem", give(defaultRootCert))
+	mux.HandleFunc("GET /_sim/alipay.cert.pem", give(defaultCert))
 	act := func(do func(number string) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
 			if err := do(r.PathValue("number")); err != nil {
@@ -37,6 +40,9 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/visit/{number}", act(s.Visit))
 	mux.HandleFunc("POST /_sim/pay/{number}", act(s.Pay))
 	mux.HandleFunc("POST /_sim/decline/{number}", act(s.Decline))
+	mux.HandleFunc("POST /_sim/transfers/{number}/settle", act(s.SettleTransfer))
+	mux.HandleFunc("POST /_sim/transfers/{number}/fail", act(s.FailTransfer))
+	mux.HandleFunc("POST /_sim/transfers/{number}/return", act(s.ReturnTransfer))
 }
 
 func (s *Sim) dial() Faults {
@@ -97,6 +103,19 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
+type transferRow struct {
+	Number, Receiver, Amount, Status string
+	Dealing, Arrived                 bool
+}
+
+func transferRows(all []Transfer) (rows []transferRow) {
+	for _, t := range all[max(0, len(all)-maxShown):] {
+		rows = append(rows, transferRow{t.Number, t.Receiver, "¥" + yuan(t.Amount), t.Status, t.Status == dealing, t.Status == arrived})
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
 type tradeRow struct {
 	Number, No, Amount, Status, Refunded string
 	Open                                 bool
@@ -110,6 +129,6 @@ func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Reverse(rows)
 	dial.Render(w, pages, "sim.html", map[string]any{
-		"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Trades": rows,
+		"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Trades": rows, "Transfers": transferRows(books.Transfers),
 	})
 }

@@ -25,6 +25,14 @@ func business(sub, detail string) *apiError {
 	return &apiError{"40004", "Business Failed", "ACQ." + sub, detail, false}
 }
 
+// fund is business of the calls about transfers.
+func fund(sub, detail string) *apiError {
+	return &apiError{"40004", "Business Failed", sub, detail, false}
+}
+
+// wrong is parameter of the calls about transfers.
+func wrong(name string) *apiError { return fund("INVALID_PARAMETER", "参数有误: "+name) }
+
 func busy() *apiError {
 	return &apiError{"20000", "Service Currently Unavailable", "aop.unknow-error", "系统繁忙", false}
 }
@@ -39,6 +47,10 @@ var (
 	errOver     = business("REASON_TRADE_REFUND_FEE_ERR", "退款金额无效")
 	errPoor     = business("SELLER_BALANCE_NOT_ENOUGH", "卖家余额不足")
 	errSystem   = business("SYSTEM_ERROR", "系统错误")
+
+	errNoOrder    = fund("ORDER_NOT_EXIST", "转账订单不存在")
+	errNoMoney    = fund("PAYER_BALANCE_NOT_ENOUGH", "付款方余额不足")
+	errFundSystem = fund("SYSTEM_ERROR", "系统繁忙")
 )
 
 func parameter(detail string) *apiError {

@@ -27,8 +27,14 @@ type Faults struct {
 	SlowAnswer   time.Duration `json:"slow_answer"`   // the answer comes up to this long after the effect
 
 	PaidBeforeClose float64       `json:"paid_before_close"` // the buyer pays just before a close
-	BalanceShort    float64       `json:"balance_short"`     // a refund is refused: the seller has not enough
+	BalanceShort    float64       `json:"balance_short"`     // a refund or a transfer is refused: the seller has not enough
 	RefundLag       time.Duration `json:"refund_lag"`        // exactly how much later the refund query finds a refund
+
+	LostRequest      float64 `json:"lost_request"`      // the connection is cut before any effect
+	LateTransfer     float64 `json:"late_transfer"`     // the connection is cut, and the transfer arrives at Alipay ten minutes later
+	TransferPending  float64 `json:"transfer_pending"`  // DEALING for ten minutes, then SUCCESS
+	TransferFails    float64 `json:"transfer_fails"`    // DEALING for ten minutes, then FAIL
+	TransferReturned float64 `json:"transfer_returned"` // SUCCESS, and REFUND three days later
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -64,14 +70,25 @@ const (
 	SlowAnswer Kind = "slow_answer"
 	// PaidBeforeClose: on close the buyer pays first.
 	PaidBeforeClose Kind = "paid_before_close"
-	// BalanceShort: on refund the seller has not enough.
+	// BalanceShort: on refund or transfer the seller has not enough.
 	BalanceShort Kind = "balance_short"
+	// LostRequest: the connection is cut before any effect.
+	LostRequest Kind = "lost_request"
+	// LateRequest: the connection is cut, and the effect happens ten minutes later.
+	LateRequest Kind = "late_request"
+
+	// What becomes of a transfer: see Faults.
+	TransferPending  Kind = "transfer_pending"
+	TransferFails    Kind = "transfer_fails"
+	TransferReturned Kind = "transfer_returned"
 )
+
+const lateBy = 10 * time.Minute // of LateRequest
 
 // Fault is one fault for one call.
 type Fault struct {
-	// Call is precreate, query, close, refund, refund.query or bill. Empty
-	// means any.
+	// Call is precreate, query, close, refund, refund.query, transfer,
+	// transfer.query or bill. Empty means any.
 	Call  string
 	Kind  Kind
 	Delay time.Duration // for SlowAnswer
@@ -98,6 +115,7 @@ type plan struct {
 	after  Kind // instead of the answer
 	paid   bool // PaidBeforeClose
 	poor   bool // BalanceShort
+	fate   Kind // of a transfer
 	slow   time.Duration
 }
 
@@ -111,6 +129,10 @@ func (s *Sim) plan(c *call) plan {
 	}
 	f, p := s.faults, plan{}
 	switch {
+	case s.luck.Chance(f.LostRequest):
+		p.before = LostRequest
+	case c.name == "transfer" && s.luck.Chance(f.LateTransfer):
+		p.before = LateRequest
 	case s.luck.Chance(f.Unavailable):
 		p.before = Unavailable
 	case s.luck.Chance(f.SystemError):
@@ -127,13 +149,32 @@ func (s *Sim) plan(c *call) plan {
 	p.slow = s.luck.UpTo(f.SlowAnswer)
 	p.paid = s.luck.Chance(f.PaidBeforeClose)
 	p.poor = s.luck.Chance(f.BalanceShort)
+	if c.name == "transfer" {
+		p.fate = s.fate()
+	}
 	return p
+}
+
+// fate chooses what becomes of a transfer; "" = it arrives at once.
+func (s *Sim) fate() Kind {
+	f := s.faults
+	switch {
+	case s.luck.Chance(f.TransferPending):
+		return TransferPending
+	case s.luck.Chance(f.TransferFails):
+		return TransferFails
+	case s.luck.Chance(f.TransferReturned):
+		return TransferReturned
+	}
+	return ""
 }
 
 func planOf(f Fault) plan {
 	switch f.Kind {
-	case Unavailable, SystemError:
+	case Unavailable, SystemError, LostRequest, LateRequest:
 		return plan{before: f.Kind}
+	case TransferPending, TransferFails, TransferReturned:
+		return plan{fate: f.Kind}
 	case SlowAnswer:
 		return plan{slow: f.Delay}
 	case PaidBeforeClose:

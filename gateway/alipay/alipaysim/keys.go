@@ -29,7 +29,19 @@ var (
 
 	//go:embed keys/alipay.key.pem
 	defaultKey string
+
+	//go:embed keys/app.cert.pem
+	defaultAppCert string
+	//go:embed keys/root.cert.pem
+	defaultRootCert string
+	//go:embed keys/alipay.cert.pem
+	defaultCert string
 )
+
+// DefaultCertificates are those of the default keys, for certificate mode.
+func DefaultCertificates() *Certificates {
+	return &Certificates{App: defaultAppCert, Root: defaultRootCert, Alipay: defaultCert}
+}
 
 type keys struct {
 	own *rsa.PrivateKey

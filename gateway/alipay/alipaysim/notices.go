@@ -63,7 +63,12 @@ func (s *Sim) notify(t *trade, now time.Time, r *refund) {
 	if r != nil {
 		p["refund_fee"], p["out_biz_no"], p["gmt_refund"] = yuan(t.refunded()), r.number, stamp(r.at)+".536"
 	}
-	d := delivery{url: t.notifyURL, params: p, lost: s.luck.Chance(s.faults.LoseNotice)}
+	s.mail(now, t.notifyURL, p)
+}
+
+// mail puts a message into the outbox, and what the dial adds to it.
+func (s *Sim) mail(now time.Time, to string, params map[string]string) {
+	d := delivery{url: to, params: params, lost: s.luck.Chance(s.faults.LoseNotice)}
 	s.post(now, d)
 	if s.luck.Chance(s.faults.DuplicateNotice) {
 		d.lost = false
@@ -87,7 +92,10 @@ func (s *Sim) post(now time.Time, d delivery) {
 
 // encode is the body of one attempt: the values in their charset, signed so.
 func (s *Sim) encode(d *delivery, now time.Time) string {
-	p := map[string]string{"notify_time": stamp(now)}
+	p := map[string]string{}
+	if d.params["msg_method"] == "" {
+		p["notify_time"] = stamp(now)
+	}
 	for name, value := range d.params {
 		p[name] = value
 		if d.params["charset"] == "GBK" {
@@ -109,7 +117,12 @@ func (s *Sim) encode(d *delivery, now time.Time) string {
 // forge is what a thief would send: the same thing, said to be paid. He has no
 // key, so he signs for another text, or with nothing, or in another way.
 func (s *Sim) forge(p map[string]string) {
-	p["trade_status"], p["gmt_payment"], p["notify_id"] = success, p["gmt_create"], "9"+p["notify_id"]
+	p["notify_id"] = "9" + p["notify_id"]
+	if p["msg_method"] == "" {
+		p["trade_status"], p["gmt_payment"] = success, p["gmt_create"]
+	} else {
+		p["biz_content"] = strings.NewReplacer(`"FAIL"`, `"SUCCESS"`, `"SUCCESS"`, `"FAIL"`).Replace(p["biz_content"])
+	}
 	switch dial.Pick(s.luck, 0, 1, 2) {
 	case 0:
 		delete(p, "sign")

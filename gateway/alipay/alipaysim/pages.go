@@ -25,7 +25,7 @@ var words = map[string]map[string]string{
 		closed: "This payment is closed. You have not been charged.", "repaid": "Paid, and all of it repaid.",
 		"declined": "Your balance is too low. You can try again.", "refused": "Alipay refuses this payment.",
 		"simTitle": "Alipay simulator", "dial": "Faults", "dialHelp": "Probabilities from 0 to 1, durations such as 1.5s. For all later calls.",
-		"apply": "Apply", "trades": "Trades",
+		"apply": "Apply", "trades": "Trades", "transfers": "Transfers", "settle": "Let it arrive", "fail": "Let it fail", "return": "Let it come back",
 	},
 	"zh": {
 		"title": "付款", "simulated": "模拟支付宝页面，不会发生真实扣款。", "otherLang": "en", "otherName": "English",
@@ -34,7 +34,7 @@ var words = map[string]map[string]string{
 		closed: "该交易已关闭，未向您扣款。", "repaid": "已支付，并已全额退款。",
 		"declined": "余额不足，可以再试一次。", "refused": "支付宝拒绝了这笔付款。",
 		"simTitle": "支付宝模拟器", "dial": "故障", "dialHelp": "概率为 0 到 1，时长例如 1.5s，对之后的所有调用生效。",
-		"apply": "应用", "trades": "交易",
+		"apply": "应用", "trades": "交易", "transfers": "转账", "settle": "设为成功", "fail": "设为失败", "return": "设为退票",
 	},
 }
 

@@ -4,7 +4,8 @@
 // rules alone and shares no code with the adapter that is tested against it.
 //
 // What it knows: page, wap, app and precreate payments, query, close, refund,
-// refund query, the daily bill of trades, and notifications with their retries.
+// refund query, transfers to persons and their query, the daily bill of trades,
+// and notifications with their retries.
 // What it does not know it refuses, parameters included. As at Alipay, a trade
 // comes into being only when the buyer comes to pay it: until then a query and
 // a close find nothing, and the address stays payable. State is in memory.
@@ -46,6 +47,10 @@ type Config struct {
 	// Certificates turns certificate mode on.
 	Certificates *Certificates
 
+	// AppURL is the app's own address, to which messages about transfers go;
+	// empty means that the app subscribes to none.
+	AppURL string
+
 	BaseURL string           // of the pages, without a trailing slash; empty means the request's own host
 	Now     func() time.Time // nil means time.Now
 	Seed    uint64           // drives every random choice
@@ -61,39 +66,44 @@ type Certificates struct{ App, Root, Alipay string }
 // each API call and each change is atomic, as a buyer and a merchant see them.
 type Sim struct {
 	appID, sellerID string
+	appURL          string
 	keys            keys
 	baseURL         string
 	now             func() time.Time
 	client          *http.Client
 	handler         http.Handler
 
-	mu       sync.Mutex
-	numbers  *rand.Rand // of numbers alone, so that faults do not change them
-	luck     dial.Luck
-	faults   Faults
-	injected []Fault
-	offers   map[string]*offer // precreated, by the code in their address
-	trades   map[string]*trade // by the merchant's number
-	order    []*trade          // by creation
-	lines    []line            // of the bills, by time
-	agenda   dial.Agenda[func()]
-	outbox   dial.Agenda[*delivery]
-	wake     chan struct{} // closed and replaced when the outbox or the agenda has something new
+	mu        sync.Mutex
+	numbers   *rand.Rand // of numbers alone, so that faults do not change them
+	luck      dial.Luck
+	faults    Faults
+	injected  []Fault
+	offers    map[string]*offer    // precreated, by the code in their address
+	trades    map[string]*trade    // by the merchant's number
+	order     []*trade             // by creation
+	lines     []line               // of the bills, by time
+	transfers map[string]*transfer // by the merchant's number
+	sent      []*transfer          // by creation
+	agenda    dial.Agenda[func()]
+	outbox    dial.Agenda[*delivery]
+	wake      chan struct{} // closed and replaced when the outbox or the agenda has something new
 }
 
 // New makes a simulator, or says which key of cfg is unreadable. It starts
 // nothing: see Run and Deliver.
 func New(cfg Config) (*Sim, error) {
 	s := &Sim{
-		appID:    cmp.Or(cfg.AppID, DefaultAppID),
-		sellerID: cmp.Or(cfg.SellerID, DefaultSellerID),
-		baseURL:  cfg.BaseURL,
-		now:      cfg.Now,
-		numbers:  rand.New(rand.NewPCG(cfg.Seed, 1)),
-		luck:     dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
-		offers:   map[string]*offer{},
-		trades:   map[string]*trade{},
-		wake:     make(chan struct{}),
+		appID:     cmp.Or(cfg.AppID, DefaultAppID),
+		sellerID:  cmp.Or(cfg.SellerID, DefaultSellerID),
+		baseURL:   cfg.BaseURL,
+		now:       cfg.Now,
+		numbers:   rand.New(rand.NewPCG(cfg.Seed, 1)),
+		luck:      dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
+		offers:    map[string]*offer{},
+		trades:    map[string]*trade{},
+		transfers: map[string]*transfer{},
+		appURL:    cfg.AppURL,
+		wake:      make(chan struct{}),
 	}
 	var err error
 	if s.keys, err = readKeys(cfg); err != nil {

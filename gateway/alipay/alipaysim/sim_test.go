@@ -45,6 +45,12 @@ type notice struct {
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
+	return benchWith(t, nil)
+}
+
+// benchWith is in certificate mode when there are papers.
+func benchWith(t *testing.T, papers *alipaysim.Certificates) *bench {
+	t.Helper()
 	block, _ := pem.Decode([]byte(alipaysim.DefaultAppKey))
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -54,7 +60,7 @@ func newBench(t *testing.T) *bench {
 	receiver := httptest.NewServer(http.HandlerFunc(b.receive))
 	t.Cleanup(receiver.Close)
 	b.hook = receiver.URL
-	if b.sim, err = alipaysim.New(alipaysim.Config{Now: b.clock, Seed: 7}); err != nil {
+	if b.sim, err = alipaysim.New(alipaysim.Config{Now: b.clock, Seed: 7, Certificates: papers, AppURL: b.hook}); err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(b.sim)
