@@ -67,6 +67,8 @@ func (g *Gateway) read(e event) (gateway.Notification, error) {
 		"REFUND.SUCCESS":      (*Gateway).refunded,
 		"REFUND.ABNORMAL":     (*Gateway).refunded,
 		"REFUND.CLOSED":       (*Gateway).refunded,
+
+		"MCHTRANSFER.BILL.FINISHED": (*Gateway).paidOut,
 	}[e.EventType]
 	if translate == nil {
 		n.Ignored = true

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -40,6 +41,12 @@ type Options struct {
 	PublicKeyID  string   // PUB_KEY_ID_…
 	PublicKey    []byte   // the WeChat Pay public key of that id
 	Certificates [][]byte // platform certificates, at most 4; never the merchant's own
+
+	// TransferScene is the id of the scene that payouts are made for, such as 1005;
+	// empty = nothing is paid out. TransferReports is what the scene requires to be
+	// told of each.
+	TransferScene   string
+	TransferReports []TransferReport
 
 	NotifyURL  string           // where notifications go; https without a query (http on loopback only)
 	BaseURL    string           // empty = https://api.mch.weixin.qq.com; http on loopback only
@@ -76,6 +83,9 @@ func (o Options) client() (client, error) {
 	if err != nil {
 		return client{}, err
 	}
+	if err := o.checkTransfers(); err != nil {
+		return client{}, err
+	}
 	c := client{
 		http: o.plainClient(), base: base, mchid: o.MerchantID, serial: o.MerchantSerial, key: key, trusted: keys, now: o.Now,
 	}
@@ -83,6 +93,21 @@ func (o Options) client() (client, error) {
 		c.now = time.Now
 	}
 	return c, nil
+}
+
+func (o Options) checkTransfers() error {
+	if o.TransferScene == "" && len(o.TransferReports) > 0 {
+		return errors.New("transfer reports are given without a transfer scene")
+	}
+	if len(o.TransferReports) > maxReports {
+		return fmt.Errorf("more than %d transfer reports", maxReports)
+	}
+	for _, r := range o.TransferReports {
+		if r.Type == "" || r.Content == "" || utf8.RuneCountInString(r.Type) > maxReport || utf8.RuneCountInString(r.Content) > maxReport {
+			return fmt.Errorf("transfer report %q has not 1 to %d characters on both sides", r.Type, maxReport)
+		}
+	}
+	return nil
 }
 
 func (o Options) plainClient() *http.Client {

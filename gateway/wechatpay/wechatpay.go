@@ -15,6 +15,14 @@
 // or refund, with others it is refused. So Payment.Ref is our number again, and
 // every question is asked by it.
 //
+// # Paying out
+//
+// The receiver of a transfer is his openid, with ":NAME" behind it if WeChat Pay
+// is to pay nobody of another name, which it wants to know from 2000 yuan on. It
+// waits for him to confirm it in WeChat with PayoutAnswer.Confirm, fails after 24
+// hours, and can be taken back until he has. While one waits for him, another to
+// the same receiver is better not begun: he would see two.
+//
 // # What is believed
 //
 // Every request is signed by the merchant, and every answer must be signed by
@@ -54,6 +62,8 @@ type Gateway struct {
 	appID       string
 	mobileAppID string
 	notifyURL   string
+	scene       string // of transfers; empty = none are made
+	reports     []report
 }
 
 var _ gateway.Gateway = (*Gateway)(nil)
@@ -64,7 +74,12 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wechatpay: options: %w", err)
 	}
+	reports := []report{}
+	for _, r := range o.TransferReports {
+		reports = append(reports, report(r))
+	}
 	return &Gateway{
+		scene: o.TransferScene, reports: reports,
 		client: c, apiv3: []byte(o.APIv3Key), appID: o.AppID,
 		mobileAppID: cmp.Or(o.MobileAppID, o.AppID), notifyURL: o.NotifyURL,
 	}, nil

@@ -54,6 +54,10 @@ func endpoints() []endpoint {
 		{"order.close", "POST /v3/pay/transactions/out-trade-no/{id}/close", nil, (*Sim).closeOrder, false},
 		{"refund.create", "POST /v3/refund/domestic/refunds", nil, (*Sim).createRefund, false},
 		{"refund.query", "GET /v3/refund/domestic/refunds/{id}", nil, (*Sim).queryRefund, false},
+		{"transfer.create", "POST /v3/fund-app/mch-transfer/transfer-bills", nil, (*Sim).createTransfer, false},
+		{"transfer.query", "GET /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{id}", nil, (*Sim).queryTransfer, false},
+		{"transfer.find", "GET /v3/fund-app/mch-transfer/transfer-bills/transfer-bill-no/{id}", nil, (*Sim).findTransfer, false},
+		{"transfer.cancel", "POST /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{id}/cancel", nil, (*Sim).cancelTransfer, false},
 		{"certificates", "GET /v3/certificates", nil, (*Sim).downloadCertificates, false},
 		{"bill.create", "GET /v3/bill/tradebill", []string{"bill_date", "bill_type"}, (*Sim).createBill, false},
 		{"bill.download", "GET /v3/billdownload/file", []string{"token"}, (*Sim).downloadBill, true},
@@ -100,7 +104,7 @@ func (s *Sim) receive(w http.ResponseWriter, r *http.Request, e endpoint, c *cal
 	if !strings.Contains(r.Header.Get("Accept"), "application/json") && !strings.Contains(r.Header.Get("Accept"), "*/*") && !e.bare {
 		return invalid("", "HTTP头Accept必须包含application/json")
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method == http.MethodPost && (err != nil || kind != "application/json") {
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); len(body) > 0 && (err != nil || kind != "application/json") {
 		return invalid("", "HTTP头Content-Type必须为application/json")
 	}
 	c.body, c.query = body, map[string]string{}
@@ -118,6 +122,11 @@ func (s *Sim) execute(c *call, e endpoint) (any, *apiError) {
 	c.now = s.enter()
 	defer s.mu.Unlock()
 	c.plan = s.plan(c)
+	if c.plan.kind == LateRequest {
+		late := *c
+		late.plan, late.now = plan{}, c.now.Add(lateBy)
+		s.at(late.now, func() { _, _ = e.handle(s, &late) }) // there is nobody left to answer
+	}
 	if fail := turnedAway(c); fail != nil {
 		return nil, fail
 	}
@@ -144,7 +153,7 @@ func (s *Sim) answer(w http.ResponseWriter, r *http.Request, c *call, out any, f
 		}
 	}
 	switch c.plan.kind {
-	case LostAnswer:
+	case LostAnswer, LostRequest, LateRequest:
 		panic(http.ErrAbortHandler)
 	case BadGateway:
 		http.Error(w, "<html><body>502 Bad Gateway</body></html>", http.StatusBadGateway)

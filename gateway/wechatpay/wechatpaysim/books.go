@@ -5,10 +5,21 @@ import "time"
 // Books is the simulator's own view of the money, to hold a merchant's
 // against. Amounts are in fen.
 type Books struct {
-	Orders []Order `json:"orders"` // by creation
+	Orders    []Order    `json:"orders"`    // by creation
+	Transfers []Transfer `json:"transfers"` // by creation
 	// Fooled is how many forged notifications and probes were acknowledged. A
 	// merchant that verifies signatures has 0.
 	Fooled int `json:"fooled"`
+}
+
+// Transfer is one payment to a person.
+type Transfer struct {
+	OutBillNo      string `json:"out_bill_no"`
+	TransferBillNo string `json:"transfer_bill_no"`
+	OpenID         string `json:"openid"`
+	Amount         int64  `json:"amount"`
+	State          string `json:"state"` // ACCEPTED, WAIT_USER_CONFIRM, TRANSFERING, SUCCESS, FAIL, CANCELING, CANCELLED
+	FailReason     string `json:"fail_reason"`
 }
 
 // Order is one payment.
@@ -41,7 +52,10 @@ type Refund struct {
 func (s *Sim) Books() Books {
 	s.enter()
 	defer s.mu.Unlock()
-	b := Books{Orders: []Order{}, Fooled: s.fooled}
+	b := Books{Orders: []Order{}, Transfers: []Transfer{}, Fooled: s.fooled}
+	for _, t := range s.sent {
+		b.Transfers = append(b.Transfers, Transfer{t.number, t.id, t.asked.OpenID, *t.asked.Amount, t.state, t.reason})
+	}
 	for _, o := range s.booked {
 		b.Orders = append(b.Orders, o.book())
 	}

@@ -35,6 +35,8 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/decline/{id}", act(s.Decline))
 	mux.HandleFunc("POST /_sim/refunds/{id}/close", act(s.CloseRefund))
 	mux.HandleFunc("POST /_sim/refunds/{id}/break", act(s.BreakRefund))
+	mux.HandleFunc("POST /_sim/transfers/{id}/confirm", act(s.ConfirmTransfer))
+	mux.HandleFunc("POST /_sim/transfers/{id}/lapse", act(s.LapseTransfer))
 	mux.HandleFunc("POST /_sim/rotate", act(func(string) error { s.Rotate(); return nil }))
 }
 
@@ -87,6 +89,20 @@ type orderRow struct {
 	Rows   []refundRow
 }
 
+type transferRow struct {
+	Transfer
+	Shown   string
+	Waiting bool
+}
+
+func transferRows(all []Transfer) (rows []transferRow) {
+	for _, t := range all[max(0, len(all)-maxShown):] {
+		rows = append(rows, transferRow{t, money(t.Amount), t.State == transferWaiting})
+	}
+	slices.Reverse(rows)
+	return rows
+}
+
 type refundRow struct {
 	Number, Amount, Status string
 	Failable               bool
@@ -104,7 +120,7 @@ func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 	}
 	slices.Reverse(orders)
 	dial.Render(w, pages, "sim.html", map[string]any{
-		"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Orders": orders, "Fooled": books.Fooled,
+		"Lang": lang, "T": words[lang], "Dial": dial.Rows(s.dial()), "Orders": orders, "Transfers": transferRows(books.Transfers), "Fooled": books.Fooled,
 		"Keys": []string{MerchantKeyFile, PublicKeyFile, CertificateFile, NextCertificateFile},
 	})
 }

@@ -31,16 +31,21 @@ type Faults struct {
 	SkewedAnswer     float64       `json:"skewed_answer"`      // the effect happens; the answer is stamped six minutes off
 	SlowAnswer       time.Duration `json:"slow_answer"`        // the answer comes up to this long after the effect
 
-	PaidBeforeClose float64 `json:"paid_before_close"` // the buyer pays just before a close
-	CloseTooEarly   float64 `json:"close_too_early"`   // an order of less than five minutes is not closed
-	UserPaying      float64 `json:"user_paying"`       // 202 USERPAYING to a close, state USERPAYING to a query
-	OldCodes        float64 `json:"old_codes"`         // older behaviour: codes without underscores, a second close is ORDERCLOSED
-	Coupon          float64 `json:"coupon"`            // the buyer pays less than the price, a coupon the rest
-	RefundPending   float64 `json:"refund_pending"`    // a refund is being processed for 30 seconds
-	RefundAbnormal  float64 `json:"refund_abnormal"`   // a refund that was taken on becomes ABNORMAL
-	RefundClosed    float64 `json:"refund_closed"`     // a refund that was taken on becomes CLOSED
-	NotEnough       float64 `json:"not_enough"`        // 403 NOT_ENOUGH to a refund: the merchant's balance is short
-	KeySwitch       float64 `json:"key_switch"`        // signed by the other kind of key: certificate or public key
+	PaidBeforeClose  float64 `json:"paid_before_close"` // the buyer pays just before a close
+	CloseTooEarly    float64 `json:"close_too_early"`   // an order of less than five minutes is not closed
+	UserPaying       float64 `json:"user_paying"`       // 202 USERPAYING to a close, state USERPAYING to a query
+	OldCodes         float64 `json:"old_codes"`         // older behaviour: codes without underscores, a second close is ORDERCLOSED
+	Coupon           float64 `json:"coupon"`            // the buyer pays less than the price, a coupon the rest
+	RefundPending    float64 `json:"refund_pending"`    // a refund is being processed for 30 seconds
+	RefundAbnormal   float64 `json:"refund_abnormal"`   // a refund that was taken on becomes ABNORMAL
+	RefundClosed     float64 `json:"refund_closed"`     // a refund that was taken on becomes CLOSED
+	NotEnough        float64 `json:"not_enough"`        // 403 NOT_ENOUGH to a refund: the merchant's balance is short
+	LostRequest      float64 `json:"lost_request"`      // the connection is cut before any effect
+	LateTransfer     float64 `json:"late_transfer"`     // the connection is cut, and the transfer arrives at WeChat Pay ten minutes later
+	TransferAccepted float64 `json:"transfer_accepted"` // ACCEPTED for ten minutes before it waits for its receiver
+	TransferPending  float64 `json:"transfer_pending"`  // TRANSFERING, or CANCELING, for ten minutes after the receiver, or the merchant, has decided
+	TransferFails    float64 `json:"transfer_fails"`    // FAIL when the receiver has confirmed
+	KeySwitch        float64 `json:"key_switch"`        // signed by the other kind of key: certificate or public key
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -74,8 +79,15 @@ const (
 	RefundAbnormal   Kind = "refund_abnormal"
 	RefundClosed     Kind = "refund_closed"
 	NotEnough        Kind = "not_enough"
+	LostRequest      Kind = "lost_request"
+	LateRequest      Kind = "late_request" // of LateTransfer
+	TransferAccepted Kind = "transfer_accepted"
+	TransferPending  Kind = "transfer_pending"
+	TransferFails    Kind = "transfer_fails"
 	KeySwitch        Kind = "key_switch"
 )
+
+const lateBy = 10 * time.Minute // of LateRequest
 
 // skew is how far the clock of a skewed message is off.
 const skew = 6 * time.Minute
@@ -84,7 +96,8 @@ const skew = 6 * time.Minute
 type Fault struct {
 	// Call is the endpoint's name: native.create, jsapi.create, h5.create,
 	// app.create, order.query, order.find, order.close, refund.create,
-	// refund.query, certificates, bill.create, bill.download. Empty means any.
+	// refund.query, transfer.create, transfer.query, transfer.find,
+	// transfer.cancel, certificates, bill.create, bill.download. Empty means any.
 	Call string
 	Kind Kind
 }
@@ -115,7 +128,7 @@ type plan struct {
 	early    bool // CloseTooEarly
 	paying   bool // UserPaying
 	short    bool // NotEnough
-	fate     Kind // RefundPending, RefundAbnormal, RefundClosed
+	fate     Kind // RefundPending, RefundAbnormal, RefundClosed; TransferAccepted, TransferPending, TransferFails
 }
 
 // plan decides the faults of one call, from the injected ones or else the dial.
@@ -128,6 +141,9 @@ func (s *Sim) plan(c *call) plan {
 	}
 	f, l := s.faults, s.luck
 	p := plan{kind: s.wayward()}
+	if c.name == "transfer.create" && l.Chance(f.LateTransfer) {
+		p.kind = LateRequest
+	}
 	if p.kind == SkewedAnswer {
 		p.ahead = dial.Pick(l, -skew, skew)
 	}
@@ -135,15 +151,28 @@ func (s *Sim) plan(c *call) plan {
 	p.switched, p.old = l.Chance(f.KeySwitch), l.Chance(f.OldCodes)
 	p.paid, p.early, p.paying = l.Chance(f.PaidBeforeClose), l.Chance(f.CloseTooEarly), l.Chance(f.UserPaying)
 	p.short = l.Chance(f.NotEnough)
-	switch {
-	case l.Chance(f.RefundAbnormal):
-		p.fate = RefundAbnormal
-	case l.Chance(f.RefundClosed):
-		p.fate = RefundClosed
-	case l.Chance(f.RefundPending):
-		p.fate = RefundPending
-	}
+	p.fate = s.fate(c.name)
 	return p
+}
+
+// fate chooses what becomes of a refund or a transfer; "" = the best.
+func (s *Sim) fate(call string) Kind {
+	f, l := s.faults, s.luck
+	fates := []struct {
+		p    float64
+		kind Kind
+	}{{f.RefundAbnormal, RefundAbnormal}, {f.RefundClosed, RefundClosed}, {f.RefundPending, RefundPending}}
+	if call == "transfer.create" {
+		fates[0].p, fates[0].kind = f.TransferAccepted, TransferAccepted
+		fates[1].p, fates[1].kind = f.TransferPending, TransferPending
+		fates[2].p, fates[2].kind = f.TransferFails, TransferFails
+	}
+	for _, may := range fates {
+		if l.Chance(may.p) {
+			return may.kind
+		}
+	}
+	return ""
 }
 
 // wayward chooses what happens to a call on its way; "" for nothing.
@@ -153,6 +182,7 @@ func (s *Sim) wayward() Kind {
 		p    float64
 		kind []Kind
 	}{
+		{f.LostRequest, []Kind{LostRequest}},
 		{f.Unavailable, []Kind{Unavailable}},
 		{f.RateLimited, []Kind{RateLimited}},
 		{f.UnsignedRefusal, []Kind{UnsignedRefusal}},
@@ -184,7 +214,7 @@ func planOf(k Kind) plan {
 		return plan{short: true}
 	case KeySwitch:
 		return plan{switched: true}
-	case RefundPending, RefundAbnormal, RefundClosed:
+	case RefundPending, RefundAbnormal, RefundClosed, TransferAccepted, TransferPending, TransferFails:
 		return plan{fate: k}
 	case SkewedAnswer:
 		return plan{kind: k, ahead: -skew}
@@ -196,7 +226,7 @@ func planOf(k Kind) plan {
 // when it does.
 func turnedAway(c *call) *apiError {
 	switch c.plan.kind {
-	case Unavailable:
+	case Unavailable, LostRequest, LateRequest:
 		return systemError()
 	case RateLimited:
 		return refused(http.StatusTooManyRequests, "FREQUENCY_LIMITED", "频率超限")
@@ -206,6 +236,12 @@ func turnedAway(c *call) *apiError {
 			return refused(http.StatusBadRequest, "ORDER_CLOSED", "订单已关闭")
 		case "refund.create", "refund.query":
 			return refused(http.StatusNotFound, "RESOURCE_NOT_EXISTS", "退款单不存在")
+		case "transfer.create":
+			return refused(http.StatusForbidden, "NOT_ENOUGH", "资金不足，请充值后原单重试")
+		case "transfer.query", "transfer.find":
+			return errNoTransfer()
+		case "transfer.cancel":
+			return refused(http.StatusBadRequest, "INVALID_REQUEST", "当前单据状态不支持撤销")
 		}
 		return refused(http.StatusNotFound, "ORDER_NOT_EXIST", "订单不存在")
 	}

@@ -69,7 +69,7 @@ func (s *Sim) notice(now time.Time, kind, about string, plain object) []byte {
 	sealed["original_type"] = about
 	return encode(object{
 		"id": "EV-" + s.id(32, digits), "create_time": stamp(now), "resource_type": "encrypt-resource", "event_type": kind,
-		"summary": map[string]string{"transaction": "支付成功", "refund": "退款结果"}[about], "resource": sealed,
+		"summary": map[string]string{"transaction": "支付成功", "refund": "退款结果", "mch_payment": "商家转账单据终态通知"}[about], "resource": sealed,
 	})
 }
 

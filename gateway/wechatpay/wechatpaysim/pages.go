@@ -28,7 +28,11 @@ var words = map[string]map[string]string{
 		"simTitle": "WeChat Pay simulator", "dial": "Faults", "dialHelp": "Probabilities from 0 to 1, durations such as 1.5s. For all later calls.",
 		"apply": "Apply", "orders": "Orders", "scan": "Scan", "scanHelp": "What the QR code says, weixin://wxpay/bizpayurl?pr=…",
 		"closeRefund": "Close", "breakRefund": "Make abnormal", "rotate": "Take the next certificate", "keys": "The merchant's keys",
-		"fooled": "Forged notifications and probes that were acknowledged",
+		"fooled":    "Forged notifications and probes that were acknowledged",
+		"transfers": "Transfers", "receive": "Receive", "lapse": "Let the day pass",
+		transferAccepted: "The money is on its way to you.", transferWaiting: "Receive it within 24 hours, or it goes back.",
+		transferUnderWay: "It is being transferred.", transferFailed: "You have not received it.", transferCanceling: "The sender takes it back.",
+		transferCancelled: "The sender has taken it back.", transferDone: "You have received it.",
 	},
 	"zh": {
 		"title": "付款", "simulated": "模拟微信支付，不会发生真实扣款。", "otherLang": "en", "otherName": "English",
@@ -39,7 +43,11 @@ var words = map[string]map[string]string{
 		"simTitle": "微信支付模拟器", "dial": "故障", "dialHelp": "概率为 0 到 1，时长例如 1.5s，对之后的所有调用生效。",
 		"apply": "应用", "orders": "订单", "scan": "扫码", "scanHelp": "二维码内容，weixin://wxpay/bizpayurl?pr=…",
 		"closeRefund": "关闭", "breakRefund": "设为异常", "rotate": "启用新平台证书", "keys": "商户密钥",
-		"fooled": "被误认的伪造通知和探测通知",
+		"fooled":    "被误认的伪造通知和探测通知",
+		"transfers": "转账", "receive": "收款", "lapse": "超时未收",
+		transferAccepted: "转账已受理。", transferWaiting: "请在24小时内收款，超时将退还。",
+		transferUnderWay: "转账中。", transferFailed: "未收到款项。", transferCanceling: "付款方正在撤销转账。",
+		transferCancelled: "付款方已撤销转账。", transferDone: "已收款。",
 	},
 }
 
@@ -49,6 +57,9 @@ func (s *Sim) routePages(mux *http.ServeMux) {
 	mux.HandleFunc("GET /scan", scan)
 	mux.HandleFunc("GET /pay/{id}", s.showPay)
 	mux.HandleFunc("POST /pay/{id}", s.doPay)
+	mux.HandleFunc("GET /transfer", s.openTransfer)
+	mux.HandleFunc("GET /transfer/{id}", s.showTransferPage)
+	mux.HandleFunc("POST /transfer/{id}", s.doTransferPage)
 	mux.HandleFunc("GET /cgi-bin/mmpayweb-bin/checkmweb", s.showH5)
 }
 

@@ -5,7 +5,7 @@
 // no code with the adapter that is tested against it.
 //
 // What it knows: orders by native, jsapi, h5 and app, closing, refunds,
-// notifications with retries, platform certificates and their replacement, and
+// transfers that their receivers confirm, notifications with retries, platform certificates and their replacement, and
 // trade bills. What it does not know it refuses, fields included. It serves
 // the one merchant whose keys are in this package; they open nothing else.
 // State is in memory.
@@ -46,35 +46,38 @@ type Sim struct {
 	keys    keys
 	byCert  bool
 
-	mu       sync.Mutex
-	rotated  bool       // the next certificate has taken over
-	ids      *rand.Rand // of numbers alone, so that faults do not change them
-	luck     dial.Luck
-	faults   Faults
-	injected []Fault
-	orders   map[string]*order // by out_trade_no
-	booked   []*order          // by creation
-	refunds  map[string]*refund
-	bills    map[string]string // CSV by token
-	fooled   int               // forged notifications and probes that were acknowledged
-	agenda   dial.Agenda[func()]
-	outbox   dial.Agenda[*delivery]
-	wake     chan struct{} // closed and replaced when the outbox or the agenda has something new
+	mu        sync.Mutex
+	rotated   bool       // the next certificate has taken over
+	ids       *rand.Rand // of numbers alone, so that faults do not change them
+	luck      dial.Luck
+	faults    Faults
+	injected  []Fault
+	orders    map[string]*order // by out_trade_no
+	booked    []*order          // by creation
+	refunds   map[string]*refund
+	transfers map[string]*transfer // by out_bill_no
+	sent      []*transfer          // by creation
+	bills     map[string]string    // CSV by token
+	fooled    int                  // forged notifications and probes that were acknowledged
+	agenda    dial.Agenda[func()]
+	outbox    dial.Agenda[*delivery]
+	wake      chan struct{} // closed and replaced when the outbox or the agenda has something new
 }
 
 // New makes a simulator. It starts nothing: see Run and Deliver.
 func New(cfg Config) *Sim {
 	s := &Sim{
-		baseURL: cfg.BaseURL,
-		now:     cfg.Now,
-		keys:    loadKeys(),
-		byCert:  cfg.ByCert,
-		ids:     rand.New(rand.NewPCG(cfg.Seed, 1)),
-		luck:    dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
-		orders:  map[string]*order{},
-		refunds: map[string]*refund{},
-		bills:   map[string]string{},
-		wake:    make(chan struct{}),
+		baseURL:   cfg.BaseURL,
+		now:       cfg.Now,
+		keys:      loadKeys(),
+		byCert:    cfg.ByCert,
+		ids:       rand.New(rand.NewPCG(cfg.Seed, 1)),
+		luck:      dial.Luck{Rand: rand.New(rand.NewPCG(cfg.Seed, 2))},
+		orders:    map[string]*order{},
+		refunds:   map[string]*refund{},
+		transfers: map[string]*transfer{},
+		bills:     map[string]string{},
+		wake:      make(chan struct{}),
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -90,7 +93,7 @@ func New(cfg Config) *Sim {
 }
 
 // ServeHTTP serves the API under /v3/, the pay pages under /pay/ and
-// /cgi-bin/, and the control API under /_sim/. A lost answer panics with
+// /cgi-bin/, the receivers' under /transfer/, and the control API under /_sim/. A lost answer panics with
 // http.ErrAbortHandler, which net/http turns into a cut connection.
 func (s *Sim) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
