@@ -30,17 +30,19 @@ type papers struct {
 	sim               *alipaysim.Sim
 }
 
-func issuePapers(t *testing.T) papers {
+// issuePapers makes them. Messages about transfers go to app.
+func issuePapers(t *testing.T, app string) papers {
 	t.Helper()
-	issuer, app, own := newKey(t), newKey(t), newKey(t)
+	issuer, appKey, own := newKey(t), newKey(t), newKey(t)
 	curve := try(ecdsa.GenerateKey(elliptic.P256(), rand.Reader)).or(t)
 	root, rootText := certify(t, "Root", issuer, nil, issuer)
 	_, curveText := certify(t, "Root of another kind", curve, nil, curve) // no SDK counts it
-	p := papers{appKey: framed("PRIVATE KEY", try(x509.MarshalPKCS8PrivateKey(app)).or(t)), root: rootText + curveText}
-	_, p.app = certify(t, "App", app, root, issuer)
+	p := papers{appKey: framed("PRIVATE KEY", try(x509.MarshalPKCS8PrivateKey(appKey)).or(t)), root: rootText + curveText}
+	_, p.app = certify(t, "App", appKey, root, issuer)
 	_, p.alipay = certify(t, "Alipay", own, root, issuer)
 	p.sim = try(alipaysim.New(alipaysim.Config{
-		AppKey:       framed("PUBLIC KEY", try(x509.MarshalPKIXPublicKey(app.Public())).or(t)),
+		AppURL:       app,
+		AppKey:       framed("PUBLIC KEY", try(x509.MarshalPKIXPublicKey(appKey.Public())).or(t)),
 		Key:          framed("PRIVATE KEY", try(x509.MarshalPKCS8PrivateKey(own)).or(t)),
 		Certificates: &alipaysim.Certificates{App: p.app, Root: p.root, Alipay: p.alipay},
 	})).or(t)
@@ -72,8 +74,9 @@ func framed(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }
 
-func TestSmartwalleTrustsByCertificate(t *testing.T) {
-	p, mail := issuePapers(t), newMailbox(t)
+func certifiedSmartwalle(t *testing.T, mail *mailbox) smartwalle {
+	t.Helper()
+	p := issuePapers(t, mail.url)
 	at := serve(t, p.sim)
 	sdk := try(alipay.New(alipaysim.DefaultAppID, p.appKey, true,
 		alipay.WithProductionGateway(at.String()+"/gateway.do"), alipay.WithHTTPClient(&http.Client{Timeout: callTimeout}))).or(t)
@@ -86,19 +89,12 @@ func TestSmartwalleTrustsByCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := smartwalle{t, newBuyer(t, at), sdk, p.sim, mail}
-	s.pay(s.precreate("order-1"))
-	s.wantState("order-1", alipay.TradeStatusSuccess)
-	for _, n := range mail.collect(t, p.sim) {
-		believeForm(t, n, func(form url.Values) error {
-			_, err := sdk.DecodeNotification(t.Context(), form)
-			return err
-		})
-	}
+	return smartwalle{t, newBuyer(t, at), sdk, p.sim, mail}
 }
 
-func TestGopayTrustsByCertificateOfAlipay(t *testing.T) {
-	p := issuePapers(t)
+func certifiedGopay(t *testing.T, mail *mailbox) (gopayAlipay, papers) {
+	t.Helper()
+	p := issuePapers(t, mail.url)
 	at := serve(t, p.sim)
 	sdk := try(gopayalipay.NewClient(alipaysim.DefaultAppID, p.appKey, true)).or(t)
 	sdk.SetHttpClient(xhttp.NewClient().SetTransport(detour{at}).SetTimeout(callTimeout))
@@ -106,12 +102,29 @@ func TestGopayTrustsByCertificateOfAlipay(t *testing.T) {
 		t.Fatal(err)
 	}
 	sdk.AutoVerifySign([]byte(p.alipay))
-	s := gopayAlipay{t, newBuyer(t, at), sdk, p.sim, nil}
+	return gopayAlipay{t, newBuyer(t, at), sdk, p.sim, mail}, p
+}
+
+func TestSmartwalleTrustsByCertificate(t *testing.T) {
+	mail := newMailbox(t)
+	s := certifiedSmartwalle(t, mail)
+	s.pay(s.precreate("order-1"))
+	s.wantState("order-1", alipay.TradeStatusSuccess)
+	for _, n := range mail.collect(t, s.sim) {
+		believeForm(t, n, func(form url.Values) error {
+			_, err := s.sdk.DecodeNotification(t.Context(), form)
+			return err
+		})
+	}
+}
+
+func TestGopayTrustsByCertificateOfAlipay(t *testing.T) {
+	s, _ := certifiedGopay(t, newMailbox(t))
 	s.pay(s.precreate("order-1"))
 	s.wantState("order-1", "TRADE_SUCCESS")
 
-	sdk.SetAppCertSN("0123456789abcdef0123456789abcdef")
-	if _, err := sdk.TradeQuery(t.Context(), gopay.BodyMap{"out_trade_no": "order-1"}); err == nil {
+	s.sdk.SetAppCertSN("0123456789abcdef0123456789abcdef")
+	if _, err := s.sdk.TradeQuery(t.Context(), gopay.BodyMap{"out_trade_no": "order-1"}); err == nil {
 		t.Error("an app with another certificate was let in")
 	}
 }

@@ -54,6 +54,7 @@ func (t *transfer) same(other *transfer) bool {
 
 var transferParams = []string{
 	"out_biz_no", "trans_amount", "product_code", "biz_scene", "order_title", "remark", "payee_info", "original_order_id",
+	"transfer_scene_name", "transfer_scene_report_infos",
 }
 
 var identityForms = map[string]*regexp.Regexp{
