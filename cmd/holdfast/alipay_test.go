@@ -71,14 +71,16 @@ func openAlipayShop(t *testing.T) *sandboxShop {
 	t.Helper()
 	var where struct {
 		Alipay struct {
-			API       string
-			AppID     string `json:"app_id"`
-			SellerID  string `json:"seller_id"`
-			Key       string `json:"private_key"`
-			PublicKey string `json:"public_key"`
+			API      string
+			AppID    string `json:"app_id"`
+			SellerID string `json:"seller_id"`
+			Key      string `json:"private_key"`
+			AppCert  string `json:"app_cert"`
+			RootCert string `json:"root_cert"`
+			Cert     string `json:"alipay_cert"`
 		}
 	}
-	runSandbox(t, &where, "--addr", "", "--wechatpay-addr", "", "--alipay-addr", "127.0.0.1:0")
+	runSandbox(t, &where, "--addr", "", "--wechatpay-addr", "", "--alipay-addr", "127.0.0.1:0", "--alipay-certificates")
 	// The port of serve is not known before it listens, so Alipay's
 	// notifications come by way of a door.
 	var shop atomic.Pointer[url.URL]
@@ -96,7 +98,8 @@ func openAlipayShop(t *testing.T) *sandboxShop {
 	t.Cleanup(door.Close)
 	p := start(t, nil, "--db", newStore(t), "--addr", "127.0.0.1:0", "--open",
 		"--alipay-app-id", where.Alipay.AppID, "--alipay-seller-id", where.Alipay.SellerID,
-		"--alipay-private-key-file", download(t, where.Alipay.Key), "--alipay-public-key-file", download(t, where.Alipay.PublicKey),
+		"--alipay-private-key-file", download(t, where.Alipay.Key), "--alipay-app-cert-file", download(t, where.Alipay.AppCert),
+		"--alipay-root-cert-file", download(t, where.Alipay.RootCert), "--alipay-cert-file", download(t, where.Alipay.Cert),
 		"--alipay-base-url", where.Alipay.API, "--alipay-notify-url", door.URL+"/webhooks/alipay")
 	u, err := url.Parse(p.url)
 	if err != nil {
@@ -124,11 +127,17 @@ func (s *sandboxShop) post(path, body string, into any) {
 // becomes waits until the order is in the state.
 func (s *sandboxShop) becomes(order, state string) {
 	s.t.Helper()
+	s.reaches("/v1/orders/"+order, state)
+}
+
+// reaches waits until what is at the path is in the state.
+func (s *sandboxShop) reaches(path, state string) {
+	s.t.Helper()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
 	var o struct{ State string }
 	for range int(readyFor / readyPoll) {
-		_, b, err := s.shopper.send(s.t.Context(), http.MethodGet, &asked{path: "/v1/orders/" + order})
+		_, b, err := s.shopper.send(s.t.Context(), http.MethodGet, &asked{path: path})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -140,7 +149,7 @@ func (s *sandboxShop) becomes(order, state string) {
 		}
 		<-tick.C
 	}
-	s.t.Fatalf("order %s is %s, want %s", order, o.State, state)
+	s.t.Fatalf("%s is %s, want %s", path, o.State, state)
 }
 
 // browse is the buyer: he goes where he is sent, and presses the button to pay.
@@ -201,17 +210,46 @@ func TestAnOrderIsPaidAndRefundedThroughTheSandboxsAlipay(t *testing.T) {
 	}
 }
 
-func (s *sandboxShop) trade(number string) alipaysim.Trade {
+// payout sends 19.90 of an account that has them to somebody.
+func (s *sandboxShop) payout(to string) (id string) {
+	s.t.Helper()
+	s.post("/v1/accounts", `{"id":"ann"}`, nil)
+	s.post("/v1/accounts/ann/deposits", `{"currency":"CNY","amount":1990,"reason":"a start"}`, nil)
+	var p struct{ ID string }
+	s.post("/v1/payouts", fmt.Sprintf(`{"account":"ann","currency":"CNY","amount":1990,"destination":%q,"description":"三月"}`, to), &p)
+	return p.ID
+}
+
+func TestMoneyIsPaidOutThroughTheSandboxsAlipay(t *testing.T) {
+	s := openAlipayShop(t)
+	id := s.payout("logon_id:13800000000:张三")
+	s.reaches("/v1/payouts/"+id, "paid")
+	var books alipaysim.Books
+	s.books(&books)
+	if all := books.Transfers; len(all) != 1 || all[0].Number != id || all[0].Amount != 1990 || all[0].Status != "SUCCESS" {
+		t.Errorf("the gateway's books say %+v", all)
+	}
+	if a := s.shopper.post(t.Context(), "/v1/payouts", `{"account":"ann","currency":"CNY","amount":10,"destination":"13800000000"}`); a == nil || a.status != http.StatusUnprocessableEntity {
+		t.Errorf("to nobody: got %+v, want it refused", a)
+	}
+}
+
+func (s *sandboxShop) books(into any) {
 	s.t.Helper()
 	res, err := http.Get(s.sim + "/_sim/books")
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer res.Body.Close()
-	var books alipaysim.Books
-	if err := json.NewDecoder(res.Body).Decode(&books); err != nil {
+	if err := json.NewDecoder(res.Body).Decode(into); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+func (s *sandboxShop) trade(number string) alipaysim.Trade {
+	s.t.Helper()
+	var books alipaysim.Books
+	s.books(&books)
 	for _, trade := range books.Trades {
 		if trade.Number == number {
 			return trade

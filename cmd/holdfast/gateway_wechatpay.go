@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-pay/holdfast/gateway/wechatpay"
@@ -13,7 +14,7 @@ import (
 type wechatpayFlags struct {
 	o                              wechatpay.Options
 	keyFile, apiv3File, publicFile string
-	certificates                   []string
+	certificates, reports          []string
 }
 
 func (w *wechatpayFlags) add(h *host, f *pflag.FlagSet) {
@@ -27,6 +28,9 @@ func (w *wechatpayFlags) add(h *host, f *pflag.FlagSet) {
 	text(&w.o.PublicKeyID, "wechatpay-public-key-id", "HOLDFAST_WECHATPAY_PUBLIC_KEY_ID", "`id` of the WeChat Pay public key, PUB_KEY_ID_...")
 	text(&w.o.BaseURL, "wechatpay-base-url", "HOLDFAST_WECHATPAY_BASE_URL", "`address` of WeChat Pay's API if it is not the real one")
 	text(&w.o.NotifyURL, "wechatpay-notify-url", "HOLDFAST_WECHATPAY_NOTIFY_URL", "public `address` of /webhooks/wechatpay here")
+	text(&w.o.TransferScene, "wechatpay-transfer-scene", "HOLDFAST_WECHATPAY_TRANSFER_SCENE", "`id` of the scene that payouts are made for, such as 1005; none = nothing is paid out")
+	f.StringSliceVar(&w.reports, "wechatpay-transfer-report", fields(h.or("HOLDFAST_WECHATPAY_TRANSFER_REPORTS", "")),
+		"`type=content` that the scene requires to be told of each payout; may be repeated; HOLDFAST_WECHATPAY_TRANSFER_REPORTS, by commas")
 	f.StringVar(&w.keyFile, "wechatpay-key-file", "", "`file` with the merchant's private key; HOLDFAST_WECHATPAY_KEY or ..._FILE")
 	f.StringVar(&w.apiv3File, "wechatpay-apiv3-key-file", "", "`file` with the APIv3 key; HOLDFAST_WECHATPAY_APIV3_KEY or ..._FILE")
 	f.StringVar(&w.publicFile, "wechatpay-public-key-file", "", "`file` with the WeChat Pay public key; HOLDFAST_WECHATPAY_PUBLIC_KEY or ..._FILE")
@@ -54,6 +58,13 @@ func (h *host) wechatpay(w wechatpayFlags) (*wechatpay.Gateway, error) {
 	if o.MerchantID == "" && len(o.MerchantKey) == 0 && o.APIv3Key == "" {
 		return nil, nil
 	}
+	for _, r := range w.reports {
+		kind, content, ok := strings.Cut(r, "=")
+		if !ok {
+			return nil, usagef("--wechatpay-transfer-report %s is not type=content", r)
+		}
+		o.TransferReports = append(o.TransferReports, wechatpay.TransferReport{Type: kind, Content: content})
+	}
 	for _, file := range w.certificates {
 		text, err := readSecret(file)
 		if err != nil {
@@ -70,6 +81,7 @@ var troubledWechatpay = wechatpaysim.Faults{
 	LostAnswer: 0.05, ErrorAfterEffect: 0.03, Unavailable: 0.05, RateLimited: 0.02, UnsignedRefusal: 0.05, UnsignedAnswer: 0.02,
 	ReencodedAnswer: 0.02, ProbeAnswer: 0.02, SkewedAnswer: 0.02, SlowAnswer: 100 * time.Millisecond,
 	PaidBeforeClose: 0.3, CloseTooEarly: 0.1, UserPaying: 0.05, OldCodes: 0.3, Coupon: 0.2,
+	LostRequest: 0.03, LateTransfer: 0.05, TransferAccepted: 0.2, TransferPending: 0.2, TransferFails: 0.1,
 }
 
 // wechatpayStand serves WeChat Pay to its one merchant, whose keys it gives to

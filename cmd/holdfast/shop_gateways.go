@@ -95,7 +95,8 @@ func stripeCharges(books stripesim.Books) (all []audit.Charge) {
 }
 
 func alipayBooth(at stage) (booth, error) {
-	sim, err := alipaysim.New(alipaysim.Config{Seed: at.seed, Now: at.now})
+	papers := alipaysim.DefaultCertificates() // without which it pays out nothing
+	sim, err := alipaysim.New(alipaysim.Config{Seed: at.seed, Now: at.now, Certificates: papers, AppURL: at.notify})
 	if err != nil {
 		return booth{}, err
 	}
@@ -107,7 +108,8 @@ func alipayBooth(at stage) (booth, error) {
 	}
 	g, err := alipay.New(alipay.Options{
 		AppID: alipaysim.DefaultAppID, SellerID: alipaysim.DefaultSellerID, PrivateKey: alipaysim.DefaultAppKey,
-		PublicKey: alipaysim.DefaultPublicKey, BaseURL: at.url + "/gateway.do", NotifyURL: at.notify, Now: at.now,
+		Certificates: &alipay.Certificates{App: papers.App, Root: papers.Root, Alipay: []string{papers.Alipay}},
+		BaseURL:      at.url + "/gateway.do", NotifyURL: at.notify, Now: at.now,
 	})
 	ways := []flashsale.Way{{Gateway: "alipay", Method: "page"}, {Gateway: "alipay", Method: "precreate"}}
 	return booth{"alipay", at.url, sim, g, ways, func() (all []audit.Charge) {
@@ -137,6 +139,7 @@ func wechatpayBooth(at stage) (booth, error) {
 		MerchantID: wechatpaysim.MerchantID, AppID: wechatpaysim.AppID, MerchantSerial: wechatpaysim.MerchantSerial,
 		MerchantKey: wechatpaysim.KeyFile(wechatpaysim.MerchantKeyFile), APIv3Key: wechatpaysim.APIv3Key,
 		PublicKeyID: wechatpaysim.PublicKeyID, PublicKey: wechatpaysim.KeyFile(wechatpaysim.PublicKeyFile),
+		TransferScene: "1005", TransferReports: []wechatpay.TransferReport{{Type: "岗位类型", Content: "推广"}, {Type: "报酬说明", Content: "佣金"}},
 		NotifyURL: at.notify, BaseURL: at.url, Now: at.now,
 	})
 	ways := []flashsale.Way{

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -40,6 +39,7 @@ func openWechatpayShop(t *testing.T) *sandboxShop {
 		"--wechatpay-mchid", w.MchID, "--wechatpay-appid", w.AppID, "--wechatpay-serial", w.Serial,
 		"--wechatpay-key-file", download(t, w.PrivateKey), "--wechatpay-public-key-id", w.PublicKeyID,
 		"--wechatpay-public-key-file", download(t, w.PublicKey), "--wechatpay-certificate-file", download(t, w.Certificate),
+		"--wechatpay-transfer-scene", "1005", "--wechatpay-transfer-report", "岗位类型=主播", "--wechatpay-transfer-report", "报酬说明=三月",
 		"--wechatpay-base-url", w.API, "--wechatpay-notify-url", door.URL+"/webhooks/wechatpay")
 	u, err := url.Parse(p.url)
 	if err != nil {
@@ -68,14 +68,7 @@ func TestAnOrderIsPaidAndRefundedThroughTheSandboxsWechatPay(t *testing.T) {
 	s.becomes(order.ID, "refunded")
 
 	var books wechatpaysim.Books
-	res, err := http.Get(s.sim + "/_sim/books")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
-	if err := json.NewDecoder(res.Body).Decode(&books); err != nil {
-		t.Fatal(err)
-	}
+	s.books(&books)
 	if len(books.Orders) != 1 || books.Fooled != 0 {
 		t.Fatalf("the gateway's books say %+v", books)
 	}
@@ -116,6 +109,7 @@ func TestHalfAnAccountAtWechatPayIsNotServed(t *testing.T) {
 	for _, args := range [][]string{
 		{"--wechatpay-mchid", "1900000001"},
 		{"--wechatpay-key-file", key},
+		{"--wechatpay-mchid", "1900000001", "--wechatpay-transfer-report", "岗位类型"},
 		{"--wechatpay-apiv3-key-file", key},
 		{"--wechatpay-mchid", "1900000001", "--wechatpay-certificate-file", filepath.Join(t.TempDir(), "none")},
 	} {
