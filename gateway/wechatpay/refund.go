@@ -11,6 +11,8 @@ import (
 
 const refundsPath = "/v3/refund/domestic/refunds"
 
+const stateAbnormal = "ABNORMAL"
+
 type refundOrder struct {
 	OutTradeNo  string       `json:"out_trade_no"`
 	OutRefundNo string       `json:"out_refund_no"`
@@ -87,26 +89,26 @@ func refundAnswer(r gateway.Refund, s refundState) gateway.RefundAnswer {
 		return unknownRefund(r, "read", err)
 	}
 	a := gateway.RefundAnswer{Outcome: gateway.Done, Status: status, Ref: s.RefundID, Amount: s.Amount.Refund}
-	if status == gateway.RefundFailed {
+	if status == gateway.RefundFailed || s.Status == stateAbnormal {
 		a.Code = s.Status
 	}
 	return a
 }
 
 // status translates the word. CLOSED means that no money moved. ABNORMAL means
-// that it could not reach the buyer and lies at WeChat Pay until the merchant
-// decides there; it counts against what can be refunded, so that a second
-// refund of the same money is refused.
+// that it could not reach the buyer and lies at WeChat Pay, where a second refund
+// of the same money is refused: a person has to say there where it is to go, and
+// then it is done. So it is under way until he has.
 func (s refundState) status(word string) (gateway.RefundStatus, error) {
 	if s.RefundID == "" || s.Amount.Refund < 1 || s.Amount.Refund > maxAmount || s.Amount.Currency != "" && s.Amount.Currency != currency {
 		return "", fmt.Errorf("%w: refund %.64q of %d %.8q", errUnreadable, s.RefundID, s.Amount.Refund, s.Amount.Currency)
 	}
 	switch word {
-	case "PROCESSING":
+	case "PROCESSING", stateAbnormal:
 		return gateway.RefundPending, nil
 	case "SUCCESS":
 		return gateway.RefundDone, nil
-	case "CLOSED", "ABNORMAL":
+	case "CLOSED":
 		return gateway.RefundFailed, nil
 	}
 	return "", fmt.Errorf("%w: refund state %.40q", errUnreadable, word)

@@ -253,7 +253,7 @@ func TestACouponChangesNothingForTheMerchant(t *testing.T) {
 	}
 }
 
-func TestAnAbnormalRefundIsSeenAndNotPaidOutAgain(t *testing.T) {
+func TestAnAbnormalRefundIsSeenAndUnderWayUntilAPersonHasDealtWithIt(t *testing.T) {
 	b := open(t, "native")
 	p := b.paid(t, "pay0001")
 	b.Notify(true)
@@ -262,15 +262,21 @@ func TestAnAbnormalRefundIsSeenAndNotPaidOutAgain(t *testing.T) {
 	if a := b.Gateway.Refund(t.Context(), r); a.Status != gateway.RefundPending {
 		t.Errorf("refund: got %s %s, want pending", a.Outcome, a.Status)
 	}
-	if a := b.Gateway.QueryRefund(t.Context(), r); a.Status != gateway.RefundFailed || a.Code != "ABNORMAL" {
-		t.Errorf("query: got %s %s %s, want failed ABNORMAL", a.Outcome, a.Status, a.Code)
+	if a := b.Gateway.QueryRefund(t.Context(), r); a.Status != gateway.RefundPending || a.Code != "ABNORMAL" {
+		t.Errorf("query: got %s %s %s, want pending ABNORMAL", a.Outcome, a.Status, a.Code)
 	}
 	d := b.Notify(true)[0]
-	if n, err := b.Gateway.Parse(d.Header, d.Body, b.Now()); err != nil || n.Refunded != gateway.RefundFailed || n.Type != "REFUND.ABNORMAL" {
+	if n, err := b.Gateway.Parse(d.Header, d.Body, b.Now()); err != nil || n.Refunded != gateway.RefundPending || n.Type != "REFUND.ABNORMAL" {
 		t.Errorf("notification: got %+v, %v", n, err)
 	}
 	if a := b.Gateway.Refund(t.Context(), b.refund(p, "ref0002", p.Amount)); a.Outcome != gateway.Refused {
 		t.Errorf("a second number: got %s, want refused", a.Outcome)
+	}
+	if err := b.sim.RepairRefund("ref0001"); err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Gateway.QueryRefund(t.Context(), r); a.Status != gateway.RefundDone || a.Code != "" {
+		t.Errorf("dealt with: got %s %s, want done", a.Status, a.Code)
 	}
 }
 

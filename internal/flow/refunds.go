@@ -15,6 +15,7 @@ var refundRows = []row{
 	{RefundRequested, RefundDenied, RefundRefused, nil, moneyDidNotMove},
 	{RefundRequested, RefundBroke, RefundFailed, nil, moneyDidNotMove},
 
+	{RefundAccepted, RefundTaken, RefundAccepted, saysMore, waitForRefund},
 	{RefundAccepted, RefundMade, RefundDone, nil, moneyIsBack},
 	{RefundAccepted, RefundBroke, RefundFailed, nil, moneyDidNotMove},
 
@@ -39,6 +40,11 @@ func (w *work) tellOrder(on On) *Refusal {
 	}
 	return w.stepOrder(on)
 }
+
+// saysMore lets people see why a refund takes so long.
+var saysMore = &guard{"the gateway has a new word for it", func(w *work) bool {
+	return w.ev.Code != "" && w.ev.Code != w.refund.Code
+}}
 
 var waitForRefund = action{"ask now and then", func(w *work) *Refusal {
 	w.keepRefund()

@@ -128,6 +128,21 @@ func TestLateMoneyWithoutStockGoesBack(t *testing.T) {
 	s.has("@stripe", "CNY", 0)
 }
 
+// A refund that its gateway holds back is under way until it is done, and says why.
+func TestARefundThatIsHeldBackSaysSoAndIsDoneInTheEnd(t *testing.T) {
+	s := expiredWithOpenAttempt(t, 1, 0, Repay)
+	s.paid("op01")
+	s.on(Event{On: RefundTaken, ID: "or01"})
+	s.on(Event{On: RefundTaken, ID: "or01", Code: "ABNORMAL"})
+	s.is(Refunding)
+	if r := s.c.Refunds[0]; r.State != RefundAccepted || r.Code != "ABNORMAL" || s.todo("or01") != DoLook {
+		t.Errorf("got %+v, and then %s", r, s.todo("or01"))
+	}
+	s.on(Event{On: RefundMade, ID: "or01"})
+	s.is(Refunded)
+	s.has(RefundsDue("o"), "CNY", 0)
+}
+
 // expiredWithOpenAttempt is an order whose cap passed while the gateway could
 // not be reached.
 func expiredWithOpenAttempt(t *testing.T, stock, backorder int64, late ...Late) *shop {

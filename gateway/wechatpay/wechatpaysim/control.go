@@ -35,6 +35,7 @@ func (s *Sim) routeControl(mux *http.ServeMux) {
 	mux.HandleFunc("POST /_sim/decline/{id}", act(s.Decline))
 	mux.HandleFunc("POST /_sim/refunds/{id}/close", act(s.CloseRefund))
 	mux.HandleFunc("POST /_sim/refunds/{id}/break", act(s.BreakRefund))
+	mux.HandleFunc("POST /_sim/refunds/{id}/repair", act(s.RepairRefund))
 	mux.HandleFunc("POST /_sim/transfers/{id}/confirm", act(s.ConfirmTransfer))
 	mux.HandleFunc("POST /_sim/transfers/{id}/lapse", act(s.LapseTransfer))
 	mux.HandleFunc("POST /_sim/rotate", act(func(string) error { s.Rotate(); return nil }))
@@ -105,7 +106,7 @@ func transferRows(all []Transfer) (rows []transferRow) {
 
 type refundRow struct {
 	Number, Amount, Status string
-	Failable               bool
+	Failable, Abnormal     bool
 }
 
 func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
@@ -114,7 +115,7 @@ func (s *Sim) showControl(w http.ResponseWriter, r *http.Request) {
 	for _, o := range books.Orders[max(0, len(books.Orders)-maxShown):] {
 		row := orderRow{Order: o, Amount: money(o.Total), Open: o.State == notPaid}
 		for _, re := range o.Refunds {
-			row.Rows = append(row.Rows, refundRow{re.OutRefundNo, money(re.Amount), re.Status, re.Status == refundDone || re.Status == refundProcessing})
+			row.Rows = append(row.Rows, refundRow{re.OutRefundNo, money(re.Amount), re.Status, re.Status == refundDone || re.Status == refundProcessing, re.Status == refundAbnormal})
 		}
 		orders = append(orders, row)
 	}

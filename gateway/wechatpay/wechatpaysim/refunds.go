@@ -169,6 +169,19 @@ func (s *Sim) CloseRefund(number string) error { return s.fail(number, refundClo
 // reach the buyer.
 func (s *Sim) BreakRefund(number string) error { return s.fail(number, refundAbnormal) }
 
+// RepairRefund is the merchant saying at WeChat Pay where an abnormal refund is to
+// go instead, and it goes there.
+func (s *Sim) RepairRefund(number string) error {
+	now := s.enter()
+	defer s.mu.Unlock()
+	r := s.refunds[number]
+	if r == nil || r.status != refundAbnormal {
+		return fmt.Errorf("repair refund %s: there is no abnormal one", number)
+	}
+	s.settle(r, refundDone, now)
+	return nil
+}
+
 func (s *Sim) fail(number, status string) error {
 	now := s.enter()
 	defer s.mu.Unlock()
