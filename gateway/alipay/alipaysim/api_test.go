@@ -1,6 +1,7 @@
 package alipaysim_test
 
 import (
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -40,6 +41,17 @@ func TestRequestsThatAreNotOfTheFormAreRefused(t *testing.T) {
 	b.want("unsigned", b.send(f), "isv.missing-sign")
 	if a := b.call("query", "out_trade_no", "pay1"); !a.signed || a.code() != "ACQ.TRADE_NOT_EXIST" {
 		t.Errorf("got %s", a.raw)
+	}
+}
+
+func TestAProductIsNamedWhereAnotherCouldBeMeant(t *testing.T) {
+	b := newBench(t)
+	b.want("precreate", b.call("precreate", offer("pay1", "product_code", "")...), "10000")
+	for method, opened := range map[string]bool{"app": true, "page": false, "wap": false} {
+		f := b.form("alipay.trade."+method+".pay", biz(offer("pay"+method, "product_code", "")...), nil)
+		if status, _, _ := b.visit(http.MethodGet, "/gateway.do?"+f.Encode(), nil); (status == http.StatusSeeOther) != opened {
+			t.Errorf("%s: got %d, want it opened: %v", method, status, opened)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package alipaysim
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -67,9 +68,16 @@ var buyers = map[string]string{
 	"alipay.trade.app.pay":  "QUICK_MSECURITY_PAY",
 }
 
+// optional are the products that need not be named where their call is made: no
+// other can be meant.
+var optional = []string{"FACE_TO_FACE_PAYMENT", "QUICK_MSECURITY_PAY"}
+
 // readOffer reads what a payment asks for; code is the product's only one.
 func (s *Sim) readOffer(b biz, code string, life time.Duration, now time.Time) (*offer, *apiError) {
 	o := &offer{product: b["product_code"]}
+	if o.product == "" && slices.Contains(optional, code) {
+		o.product = code
+	}
 	var fail *apiError
 	check := func(f *apiError) {
 		if fail == nil {
