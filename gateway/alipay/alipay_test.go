@@ -46,15 +46,16 @@ func openWith(t *testing.T, method string, cfg alipaysim.Config, change func(*al
 	t.Helper()
 	clock := &clock{now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
 	cfg.Now, cfg.Seed = clock.theirs, 1
+	box := &receiver{}
+	hook := httptest.NewServer(box)
+	t.Cleanup(hook.Close)
+	cfg.AppURL = hook.URL
 	sim, err := alipaysim.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := httptest.NewServer(sim)
 	t.Cleanup(server.Close)
-	box := &receiver{}
-	hook := httptest.NewServer(box)
-	t.Cleanup(hook.Close)
 	// Without kept connections, one that is cut is not silently tried again.
 	wire := &gatewaytest.Wire{Name: callOf, Next: &http.Transport{DisableKeepAlives: true}}
 	o := alipay.Options{
@@ -183,6 +184,10 @@ func callOf(r *http.Request) gatewaytest.Call {
 		return gatewaytest.CallRefund
 	case "alipay.trade.fastpay.refund.query":
 		return gatewaytest.CallQueryRefund
+	case "alipay.fund.trans.uni.transfer":
+		return gatewaytest.CallPayout
+	case "alipay.fund.trans.common.query":
+		return gatewaytest.CallQueryPayout
 	}
 	return ""
 }

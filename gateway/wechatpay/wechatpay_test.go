@@ -64,8 +64,9 @@ func openWith(t *testing.T, method string, cfg wechatpaysim.Config, change func(
 		MerchantID: wechatpaysim.MerchantID, AppID: wechatpaysim.AppID, MobileAppID: wechatpaysim.MobileAppID,
 		MerchantSerial: wechatpaysim.MerchantSerial, MerchantKey: wechatpaysim.KeyFile(wechatpaysim.MerchantKeyFile),
 		APIv3Key: wechatpaysim.APIv3Key, PublicKeyID: wechatpaysim.PublicKeyID, PublicKey: wechatpaysim.KeyFile(wechatpaysim.PublicKeyFile),
-		Certificates: [][]byte{wechatpaysim.KeyFile(wechatpaysim.CertificateFile)},
-		NotifyURL:    hook.URL, BaseURL: server.URL, HTTPClient: &http.Client{Transport: wire}, Now: clock.Now,
+		Certificates:  [][]byte{wechatpaysim.KeyFile(wechatpaysim.CertificateFile)},
+		TransferScene: "1005", TransferReports: []wechatpay.TransferReport{{Type: "岗位类型", Content: "主播"}, {Type: "报酬说明", Content: "三月"}},
+		NotifyURL: hook.URL, BaseURL: server.URL, HTTPClient: &http.Client{Transport: wire}, Now: clock.Now,
 	}}
 	change(&b.options)
 	b.Harness = gatewaytest.Harness{
@@ -146,6 +147,12 @@ func callOf(r *http.Request) gatewaytest.Call {
 		return gatewaytest.CallClose
 	case post && path == "/v3/refund/domestic/refunds":
 		return gatewaytest.CallRefund
+	case post && strings.HasSuffix(path, "/cancel"):
+		return gatewaytest.CallRecall
+	case post && strings.HasPrefix(path, "/v3/fund-app/"):
+		return gatewaytest.CallPayout
+	case strings.HasPrefix(path, "/v3/fund-app/"):
+		return gatewaytest.CallQueryPayout
 	case post:
 		return gatewaytest.CallCreate
 	case strings.HasPrefix(path, "/v3/refund/"):
