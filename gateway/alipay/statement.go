@@ -37,25 +37,73 @@ type billQuery struct {
 // Zone implements gateway.Statements.
 func (g *Gateway) Zone() *time.Location { return beijing }
 
-// FetchStatement implements gateway.Statements: the bill of trades, which is
-// there from about 09:00 of the next day.
+// FetchStatement implements gateway.Statements: the bill of trades and, where
+// payouts are possible, the bill of the account in one zip with it. They are there
+// from about 09:00 of the next day.
 func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, error) {
-	date := day.In(beijing).Format(time.DateOnly)
-	a, err := g.call(ctx, "alipay.data.dataservice.bill.downloadurl.query", "", billQuery{"trade", date}, nil)
-	if code(err) == subNoBill {
+	date, kinds := day.In(beijing).Format(time.DateOnly), []string{"trade"}
+	if g.trust.bySN != nil {
+		kinds = append(kinds, "signcustomer")
+	}
+	var files [][]byte
+	for _, kind := range kinds {
+		file, err := g.fetchBill(ctx, kind, date)
+		if err != nil {
+			return nil, fmt.Errorf("alipay: bill %s of %s: %w", kind, date, err)
+		}
+		if file != nil {
+			files = append(files, file)
+		}
+	}
+	switch len(files) {
+	case 0:
 		return nil, fmt.Errorf("alipay: bill of %s: %w", date, gateway.ErrNoStatement)
+	case 1:
+		return files[0], nil
+	}
+	file, err := joined(files)
+	if err != nil {
+		return nil, fmt.Errorf("alipay: join the bills of %s: %w", date, err)
+	}
+	return file, nil
+}
+
+// fetchBill is nil when there is none of that day.
+func (g *Gateway) fetchBill(ctx context.Context, kind, date string) ([]byte, error) {
+	a, err := g.call(ctx, "alipay.data.dataservice.bill.downloadurl.query", "", billQuery{kind, date}, nil)
+	if code(err) == subNoBill {
+		return nil, nil
 	}
 	if err == nil && a.BillURL == "" {
 		err = fmt.Errorf("%w: no address", errUnreadable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("alipay: ask for the bill of %s: %w", date, err)
+		return nil, fmt.Errorf("ask for it: %w", err)
 	}
 	file, err := g.download(ctx, a.BillURL)
 	if err != nil {
-		return nil, fmt.Errorf("alipay: download the bill of %s: %w", date, err)
+		return nil, fmt.Errorf("download it: %w", err)
 	}
 	return file, nil
+}
+
+// joined is one zip of what is in several.
+func joined(files [][]byte) ([]byte, error) {
+	var b bytes.Buffer
+	all := zip.NewWriter(&b)
+	for _, file := range files {
+		z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range z.File {
+			if err := all.Copy(f); err != nil {
+				return nil, err
+			}
+		}
+	}
+	err := all.Close()
+	return b.Bytes(), err
 }
 
 // download gets what an authentic answer pointed to; the file itself is not
@@ -88,7 +136,8 @@ func limited(r io.Reader) ([]byte, error) {
 }
 
 // ReadStatement implements gateway.Statements. file is the zip as it is
-// downloaded, or the file of details out of it, in GBK or UTF-8.
+// downloaded, or the file of details out of it, in GBK or UTF-8. Of the bill of
+// the account only transfers are lines here: the bill of trades has the rest.
 func (g *Gateway) ReadStatement(file []byte) ([]gateway.StatementLine, error) {
 	lines, err := readStatement(file)
 	if err != nil {
@@ -97,12 +146,23 @@ func (g *Gateway) ReadStatement(file []byte) ([]gateway.StatementLine, error) {
 	return lines, nil
 }
 
-// titleOfDetails begins the file that has the lines; another has their sums.
-const titleOfDetails = "#支付宝业务明细查询"
+// These begin the files that have lines, of trades and of the account; others have
+// their sums.
+const (
+	titleOfDetails = "#支付宝业务明细查询"
+	titleOfAccount = "#支付宝账务明细查询"
+)
 
 func readStatement(file []byte) ([]gateway.StatementLine, error) {
 	if !bytes.HasPrefix(file, []byte("PK")) {
-		return readDetails(file)
+		text, err := toUTF8(file)
+		if err != nil {
+			return nil, err
+		}
+		if strings.HasPrefix(text, titleOfAccount) {
+			return readAccount(text)
+		}
+		return readDetails(text)
 	}
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
@@ -111,6 +171,8 @@ func readStatement(file []byte) ([]gateway.StatementLine, error) {
 	if len(z.File) > maxFiles {
 		return nil, fmt.Errorf("more than %d files", maxFiles)
 	}
+	var lines []gateway.StatementLine
+	known := false
 	for _, f := range z.File {
 		r, err := f.Open()
 		if err != nil {
@@ -120,11 +182,20 @@ func readStatement(file []byte) ([]gateway.StatementLine, error) {
 		if err = errors.Join(err, r.Close()); err != nil {
 			return nil, err
 		}
-		if text, err := toUTF8(b); err == nil && strings.HasPrefix(text, titleOfDetails) {
-			return readDetails(b)
+		text, err := toUTF8(b)
+		if err != nil || !strings.HasPrefix(text, titleOfDetails) && !strings.HasPrefix(text, titleOfAccount) {
+			continue
 		}
+		more, err := readStatement([]byte(text))
+		if err != nil {
+			return nil, err
+		}
+		lines, known = append(lines, more...), true
 	}
-	return nil, errors.New("no file of details in the zip")
+	if !known {
+		return nil, errors.New("no file of details in the zip")
+	}
+	return lines, nil
 }
 
 func toUTF8(b []byte) (string, error) {
@@ -135,34 +206,41 @@ func toUTF8(b []byte) (string, error) {
 	return string(b), err
 }
 
-// readDetails reads the file of details: titles, which begin with #, the names
-// of the columns, the lines, and the sums.
-func readDetails(file []byte) ([]gateway.StatementLine, error) {
-	text, err := toUTF8(file)
+// readDetails reads the file of details of trades.
+func readDetails(text string) ([]gateway.StatementLine, error) {
+	var lines []gateway.StatementLine
+	var said totals
+	err := readTable(text, []string{colTrade, colNumber, colKind, colTime, colAmount, colFee, colRequest}, said.read, func(row string, columns map[string]int) error {
+		l, err := readLine(row, columns)
+		lines = append(lines, l)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	var lines []gateway.StatementLine
+	return lines, said.check(lines)
+}
+
+// readTable reads titles and sums, which begin with #, the names of the columns,
+// among which those wanted must be, and the lines.
+func readTable(text string, wanted []string, title func(row string) error, line func(row string, columns map[string]int) error) (err error) {
 	var columns map[string]int
-	var said totals
 	for n, row := range strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n") {
 		if row == "" || strings.HasPrefix(row, "#") {
-			err = said.read(row)
+			err = title(row)
 		} else if columns == nil {
-			columns, err = readColumns(row)
+			columns, err = readColumns(row, wanted)
 		} else {
-			var l gateway.StatementLine
-			l, err = readLine(row, columns)
-			lines = append(lines, l)
+			err = line(row, columns)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", n+1, err)
+			return fmt.Errorf("line %d: %w", n+1, err)
 		}
 	}
 	if columns == nil {
-		return nil, errors.New("no names of columns")
+		return errors.New("no names of columns")
 	}
-	return lines, said.check(lines)
+	return nil
 }
 
 const (
@@ -175,7 +253,7 @@ const (
 	colRequest = "退款批次号/请求号"
 )
 
-func readColumns(row string) (map[string]int, error) {
+func readColumns(row string, wanted []string) (map[string]int, error) {
 	names, err := cells(row)
 	if err != nil {
 		return nil, err
@@ -184,7 +262,7 @@ func readColumns(row string) (map[string]int, error) {
 	for i, name := range names {
 		columns[name] = i
 	}
-	for _, name := range []string{colTrade, colNumber, colKind, colTime, colAmount, colFee, colRequest} {
+	for _, name := range wanted {
 		if _, ok := columns[name]; !ok {
 			return nil, fmt.Errorf("there is no column %s", name)
 		}

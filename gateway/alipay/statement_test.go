@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"github.com/holdfast-pay/holdfast/gateway"
+	"github.com/holdfast-pay/holdfast/gateway/alipay/alipaysim"
 )
 
 // dayOf is the day of Beijing on which the bench begins.
@@ -123,6 +124,85 @@ func TestAStatementThatIsNotWholeIsRefused(t *testing.T) {
 		"a zip of nothing":    func(string) string { return "PK" },
 	} {
 		if lines, err := s.ReadStatement([]byte(change(bill))); err == nil {
+			t.Errorf("%s: got %d lines, want an error", name, len(lines))
+		}
+	}
+}
+
+func TestAStatementHasWhatWasPaidOutAndCameBack(t *testing.T) {
+	b := openPayouts(t, alipaysim.Faults{})
+	day := b.dayOf()
+	b.paid(t, "pay1")
+	for i, number := range []string{"out1", "out2"} {
+		p := gateway.Payout{ID: number, Destination: somebody, Amount: int64(100 + i), Currency: "CNY"}
+		if a := b.Gateway.(gateway.Payer).Payout(t.Context(), p); a.Status != gateway.PayoutPaid {
+			t.Fatalf("got %s %s", a.Outcome, a.Status)
+		}
+	}
+	if err := b.sim.ReturnTransfer("out2"); err != nil {
+		t.Fatal(err)
+	}
+	b.Advance(24 * time.Hour)
+	file, err := b.statements().FetchStatement(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := b.statements().ReadStatement(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []gateway.StatementLine{
+		{Kind: gateway.PaymentLine, Number: "pay1", Amount: 1990}, {Kind: gateway.PayoutLine, Number: "out1", Amount: -100},
+		{Kind: gateway.PayoutLine, Number: "out2", Amount: -101}, {Kind: gateway.PayoutBackLine, Number: "out2", Amount: 101},
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("got %d lines, want %d: %+v", len(lines), len(want), lines)
+	}
+	for i, l := range lines {
+		if w := want[i]; l.Kind != w.Kind || l.Number != w.Number || l.Amount != w.Amount || l.ID == "" || l.At.Before(day) {
+			t.Errorf("got %+v, want %+v", l, w)
+		}
+	}
+	account, err := b.sim.AccountBill(day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if alone, err := b.statements().ReadStatement(account); err != nil || len(alone) != 3 {
+		t.Errorf("the bill of the account alone: got %d lines, %v; want 3", len(alone), err)
+	}
+}
+
+const account = `#支付宝账务明细查询
+#账号：[20880000000000020156]
+#起始日期：[2026年03月01日 00:00:00]   终止日期：[2026年03月02日 00:00:00]
+#-----------------------------------------账务明细列表----------------------------------------
+账务流水号,业务流水号,商户订单号,商品名称,发生时间,对方账号,收入金额（+元）,支出金额（-元）,账户余额（元）,交易渠道,业务类型,备注
+54632446537371	,2026030122923922	,pay1	,海航机票	,2026-03-01 21:02:06,陈晶 (kuangzhe@example.com)	,2274.00,0.00,14533.03,支付宝,在线支付,
+54629090595411	,2026030148927762	,out1	,三月	,2026-03-01 20:31:32,张青 (13335406888)	,0.00,-393.00,12261.39,支付宝,转账,三月
+54628332402591	,2026030126087002	,	,by hand	,2026-03-01 20:24:45,田爱平 (774680501@example.com)	,0.00,-1.00,11875.06,支付宝,转账,
+#----------------------------------------账务明细列表结束-------------------------------------
+#支出合计：2笔，共-394.00元
+#收入合计：1笔，共2274.00元
+#导出时间：[2026年03月02日 13:19:01]
+`
+
+func TestTheBillOfTheAccountTellsOfTransfersAlone(t *testing.T) {
+	s := open(t, "page").statements()
+	lines, err := s.ReadStatement([]byte(account))
+	if err != nil || len(lines) != 2 {
+		t.Fatalf("got %+v, %v; want 2 lines", lines, err)
+	}
+	if l := lines[0]; l.Kind != gateway.PayoutLine || l.Number != "out1" || l.Amount != -39300 || l.ID != "54629090595411" {
+		t.Errorf("got %+v", l)
+	}
+	if l := lines[1]; l.Kind != gateway.OtherLine || l.Amount != -100 {
+		t.Errorf("by hand: got %+v, want it not understood", l)
+	}
+	for name, change := range map[string][2]string{
+		"a line is missing": {"54629090595411", "#"}, "an amount": {"-393.00", "-393.01"}, "no amount": {"-393.00", "many"},
+		"no sums": {"合计", "总计"}, "both ways": {",0.00,-393.00", ",1.00,-393.00"}, "a time": {"2026-03-01 20:31:32", "soon"},
+	} {
+		if lines, err := s.ReadStatement([]byte(strings.ReplaceAll(account, change[0], change[1]))); err == nil {
 			t.Errorf("%s: got %d lines, want an error", name, len(lines))
 		}
 	}

@@ -198,8 +198,10 @@ func FuzzStatement(f *testing.F) {
 	head := strings.Join([]string{colTime, colTransaction, colNumber, colState, colCurrency, colSettled, colRefundID, colRefundNo, colRefunded, colFee}, ",")
 	f.Add(head + "\n`2026-03-01 17:00:00,`4200,`pay1,`SUCCESS,`CNY,`9.90,`0,`0,`0.00,`0.06000\n总交易单数,应结订单总金额,退款总金额,充值券退款总金额,手续费总金额\n`1,`9.90,`0.00,`0.00,`0.06000\n")
 	f.Add("\ufeff" + head + "\n总交易单数,\n`")
+	f.Add("记账时间,微信支付业务单号,资金流水单号,业务名称,业务类型,收支类型,收支金额（元）,账户结余（元）,资金变更提交申请人,备注,业务凭证号\n" +
+		"`2026-03-01 17:00:00,`1330,`1900,`商家转账,`商家转账,`支出,`0.02,`0.17,`system,`三月,`out1\n资金流水总笔数,收入笔数,收入金额,支出笔数,支出金额\n`1.0,`0.0,`0.00,`1.0,`0.02\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		lines, err := readBill(text)
+		lines, err := readBills(text)
 		for _, l := range lines {
 			if err == nil && (l.ID == "" && l.Kind != gateway.RefundLine || l.At.IsZero()) {
 				t.Errorf("%q: got %+v", text, l)

@@ -32,23 +32,37 @@ type bill struct {
 // Zone implements gateway.Statements.
 func (g *Gateway) Zone() *time.Location { return beijing }
 
-// FetchStatement implements gateway.Statements: the bill of all trades, which is
-// there from 10:00 of the next day.
+// FetchStatement implements gateway.Statements: the bill of all trades and, where
+// payouts are possible, after it those of the money in the two accounts that they
+// can come from. They are there from 10:00 of the next day.
 func (g *Gateway) FetchStatement(ctx context.Context, day time.Time) ([]byte, error) {
 	date := day.In(beijing).Format(time.DateOnly)
-	var b bill
-	err := g.client.call(ctx, http.MethodGet, "/v3/bill/tradebill?bill_date="+date+"&bill_type=ALL", nil, &b)
-	if e, ok := asAPI(err); ok && e.is("NOSTATEMENTEXIST", "STATEMENTCREATING") {
+	bills := []string{"tradebill?bill_type=ALL"}
+	if g.scene != "" {
+		bills = append(bills, "fundflowbill?account_type=BASIC", "fundflowbill?account_type=OPERATION")
+	}
+	var all []byte
+	for _, which := range bills {
+		var b bill
+		err := g.client.call(ctx, http.MethodGet, "/v3/bill/"+which+"&bill_date="+date, nil, &b)
+		if e, ok := asAPI(err); ok && e.is("NOSTATEMENTEXIST") {
+			continue
+		} else if ok && e.is("STATEMENTCREATING") {
+			return nil, fmt.Errorf("wechatpay: bill of %s: %w", date, gateway.ErrNoStatement)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("wechatpay: ask for the bill of %s: %w", date, err)
+		}
+		file, err := g.client.download(ctx, b)
+		if err != nil {
+			return nil, fmt.Errorf("wechatpay: download the bill of %s: %w", date, err)
+		}
+		all = append(all, file...)
+	}
+	if all == nil {
 		return nil, fmt.Errorf("wechatpay: bill of %s: %w", date, gateway.ErrNoStatement)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("wechatpay: ask for the bill of %s: %w", date, err)
-	}
-	file, err := g.client.download(ctx, b)
-	if err != nil {
-		return nil, fmt.Errorf("wechatpay: download the bill of %s: %w", date, err)
-	}
-	return file, nil
+	return all, nil
 }
 
 // download gets the file, from where the API is. The token in its address lets
@@ -83,11 +97,37 @@ func (c client) download(ctx context.Context, b bill) ([]byte, error) {
 	return file, nil
 }
 
-// ReadStatement implements gateway.Statements.
+// ReadStatement implements gateway.Statements. file is a bill of trades, of the
+// money in an account, or several one after another. Of the money only transfers
+// are lines here: the bill of trades has the rest.
 func (g *Gateway) ReadStatement(file []byte) ([]gateway.StatementLine, error) {
-	lines, err := readBill(string(file))
+	lines, err := readBills(string(file))
 	if err != nil {
 		return nil, fmt.Errorf("wechatpay: read statement: %w", err)
+	}
+	return lines, nil
+}
+
+// readBills parts the file where the names of columns begin another bill.
+func readBills(text string) (lines []gateway.StatementLine, err error) {
+	rows := strings.Split(strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
+	for i := range rows {
+		rows[i] = strings.TrimPrefix(rows[i], "\ufeff")
+	}
+	for begin := 0; begin < len(rows); {
+		end := begin + 1
+		for end < len(rows) && !strings.HasPrefix(rows[end], colTime+",") && !strings.HasPrefix(rows[end], colBooked+",") {
+			end++
+		}
+		read := readBill
+		if strings.HasPrefix(rows[begin], colBooked+",") {
+			read = readFunds
+		}
+		more, err := read(rows[begin:end])
+		if err != nil {
+			return nil, err
+		}
+		lines, begin = append(lines, more...), end
 	}
 	return lines, nil
 }
@@ -109,16 +149,10 @@ const (
 
 // readBill reads the names of the columns, the lines, the names of the sums and
 // the sums.
-func readBill(text string) ([]gateway.StatementLine, error) {
-	rows := strings.Split(strings.TrimRight(strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n"), "\n"), "\n")
-	columns := map[string]int{}
-	for i, name := range strings.Split(rows[0], ",") {
-		columns[name] = i
-	}
-	for _, name := range []string{colTime, colTransaction, colNumber, colState, colCurrency, colSettled, colRefundID, colRefundNo, colRefunded, colFee} {
-		if _, ok := columns[name]; !ok {
-			return nil, fmt.Errorf("there is no column %s", name)
-		}
+func readBill(rows []string) ([]gateway.StatementLine, error) {
+	columns, err := readColumns(rows[0], colTime, colTransaction, colNumber, colState, colCurrency, colSettled, colRefundID, colRefundNo, colRefunded, colFee)
+	if err != nil {
+		return nil, err
 	}
 	var lines []gateway.StatementLine
 	var sums totals
@@ -133,6 +167,19 @@ func readBill(text string) ([]gateway.StatementLine, error) {
 		lines = append(lines, l)
 	}
 	return nil, errors.New("it tells no sums: it is not whole")
+}
+
+func readColumns(row string, wanted ...string) (map[string]int, error) {
+	columns := map[string]int{}
+	for i, name := range strings.Split(strings.NewReplacer("（", "(", "）", ")").Replace(row), ",") {
+		columns[name] = i
+	}
+	for _, name := range wanted {
+		if _, ok := columns[name]; !ok {
+			return nil, fmt.Errorf("there is no column %s", name)
+		}
+	}
+	return columns, nil
 }
 
 // cells begin with a back quote each, so that a comma within one is no end.

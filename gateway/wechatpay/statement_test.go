@@ -124,3 +124,46 @@ func TestAStatementThatIsNotWholeIsNotRead(t *testing.T) {
 		t.Errorf("saved by an editor: got %d lines, %v, want 4", len(lines), err)
 	}
 }
+
+func TestAStatementHasWhatWasPaidOutAndCameBack(t *testing.T) {
+	b := open(t, "native")
+	day := b.dayOf()
+	b.paid(t, "pay0001")
+	for i, id := range []string{"out0001", "out0002"} {
+		if a := pays(b).Payout(t.Context(), newPayout(id, int64(100+i), somebody)); a.Status != gateway.PayoutPending {
+			t.Fatalf("got %s %s", a.Outcome, a.Status)
+		}
+	}
+	if err := errors.Join(b.sim.ConfirmTransfer("out0001"), b.sim.LapseTransfer("out0002")); err != nil {
+		t.Fatal(err)
+	}
+	b.Advance(24 * time.Hour)
+	file, err := b.statements().FetchStatement(t.Context(), day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := b.statements().ReadStatement(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []gateway.StatementLine{
+		{Kind: gateway.PaymentLine, Number: "pay0001", Amount: 1990}, {Kind: gateway.PayoutLine, Number: "out0001", Amount: -100},
+		{Kind: gateway.PayoutLine, Number: "out0002", Amount: -101}, {Kind: gateway.PayoutBackLine, Number: "out0002", Amount: 101},
+	}
+	if len(lines) != len(want) {
+		t.Fatalf("got %d lines, want %d: %+v", len(lines), len(want), lines)
+	}
+	for i, l := range lines {
+		if w := want[i]; l.Kind != w.Kind || l.Number != w.Number || l.Amount != w.Amount || l.ID == "" || l.At.Before(day) {
+			t.Errorf("got %+v, want %+v", l, w)
+		}
+	}
+	for name, change := range map[string][2]string{
+		"a line is missing": {"`商家转账退回", "\n"}, "an amount": {"`1.01", "`1.02"}, "no amount": {"`支出,`1.01", "`支出,`many"},
+		"neither way": {"收入", "收支"}, "the sums are missing": {"资金流水总笔数,", "资金,"}, "a column is missing": {"业务凭证号", "凭证"},
+	} {
+		if lines, err := b.statements().ReadStatement([]byte(strings.Replace(string(file), change[0], change[1], 1))); err == nil {
+			t.Errorf("%s: got %d lines, want an error", name, len(lines))
+		}
+	}
+}

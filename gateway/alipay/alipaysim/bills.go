@@ -37,16 +37,17 @@ const dayForm = "2006-01-02"
 func (s *Sim) billAddress(c *call) (object, *apiError) {
 	day, err := time.ParseInLocation(dayForm, c.biz["bill_date"], beijing)
 	today := c.now.In(beijing).Format(dayForm)
+	kind := c.biz["bill_type"]
 	switch {
-	case c.biz["bill_type"] != "trade":
+	case kind != billOfTrades && kind != billOfAccount:
 		return nil, parameter("bill_type")
 	case err != nil || c.biz["bill_date"] >= today:
 		return nil, parameter("bill_date")
-	case len(s.of(day)) == 0:
+	case kind == billOfTrades && len(s.of(day)) == 0, kind == billOfAccount && len(s.flowsOf(day)) == 0:
 		return nil, &apiError{"40004", "Business Failed", "isp.bill_not_exist", "账单不存在", false}
 	}
 	until := strconv.FormatInt(c.now.Add(linkLife).Unix(), 10)
-	q := url.Values{"until": {until}, "token": {s.keys.sign(c.biz["bill_date"] + " " + until)}}
+	q := url.Values{"bizType": {kind}, "until": {until}, "token": {s.keys.sign(kind + " " + c.biz["bill_date"] + " " + until)}}
 	return object{{"bill_download_url", c.base + "/bill/" + c.biz["bill_date"] + "?" + q.Encode()}}, nil
 }
 
@@ -61,17 +62,20 @@ func (s *Sim) of(day time.Time) (list []line) {
 }
 
 func (s *Sim) download(w http.ResponseWriter, r *http.Request) {
-	name, until, token := r.PathValue("date"), r.FormValue("until"), r.FormValue("token")
+	name, kind, until, token := r.PathValue("date"), r.FormValue("bizType"), r.FormValue("until"), r.FormValue("token")
 	day, err := time.ParseInLocation(dayForm, name, beijing)
 	seconds, err2 := strconv.ParseInt(until, 10, 64)
 	now := s.enter()
-	lines := s.of(day)
+	lines, flows := s.of(day), s.flowsOf(day)
 	s.mu.Unlock()
-	if err != nil || err2 != nil || now.After(time.Unix(seconds, 0)) || token != s.keys.sign(name+" "+until) {
+	if err != nil || err2 != nil || now.After(time.Unix(seconds, 0)) || token != s.keys.sign(kind+" "+name+" "+until) {
 		http.Error(w, "the address is over", http.StatusForbidden)
 		return
 	}
-	doc, err := s.zipped(day, lines)
+	doc, err := s.billOf(day, lines)
+	if kind == billOfAccount {
+		doc, err = s.accountOf(day, flows)
+	}
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -89,14 +93,19 @@ func (s *Sim) Bill(day time.Time) ([]byte, error) {
 	day = time.Date(y, m, d, 0, 0, 0, 0, beijing)
 	lines := s.of(day)
 	s.mu.Unlock()
-	return s.zipped(day, lines)
+	return s.billOf(day, lines)
 }
 
-func (s *Sim) zipped(day time.Time, lines []line) ([]byte, error) {
+func (s *Sim) billOf(day time.Time, lines []line) ([]byte, error) {
+	return s.zipped(day, "业务明细", s.details(day, lines), s.summary(day, lines))
+}
+
+// zipped is a bill as it is downloaded: its details and its summary.
+func (s *Sim) zipped(day time.Time, title, details, summary string) ([]byte, error) {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
-	base := s.sellerID + "0156_" + day.Format("20060102") + "_业务明细"
-	for _, file := range [][2]string{{base + ".csv", s.details(day, lines)}, {base + "(汇总).csv", s.summary(day, lines)}} {
+	base := s.sellerID + "0156_" + day.Format("20060102") + "_" + title
+	for _, file := range [][2]string{{base + "(汇总).csv", summary}, {base + ".csv", details}} {
 		f, err := z.CreateHeader(&zip.FileHeader{Name: toGBK(file[0]), NonUTF8: true, Method: zip.Deflate, Modified: day})
 		if err != nil {
 			return nil, fmt.Errorf("zip bill: %w", err)
@@ -119,14 +128,14 @@ var columns = []string{
 
 func (s *Sim) head(title, list string, day time.Time) string {
 	const form = "2006年01月02日 15:04:05"
-	return "#支付宝业务" + title + "查询\r\n#账号：[" + s.sellerID + "0156]\r\n" +
+	return "#支付宝" + title + "查询\r\n#账号：[" + s.sellerID + "0156]\r\n" +
 		"#起始日期：[" + day.Format(form) + "]   终止日期：[" + day.AddDate(0, 0, 1).Format(form) + "]\r\n" +
 		"#-----------------------------------------" + list + "----------------------------------------\r\n"
 }
 
 func (s *Sim) details(day time.Time, lines []line) string {
 	var b strings.Builder
-	b.WriteString(s.head("明细", "业务明细列表", day))
+	b.WriteString(s.head("业务明细", "业务明细列表", day))
 	w := csv.NewWriter(&b)
 	w.UseCRLF = true
 	rows := [][]string{columns}
@@ -176,7 +185,7 @@ func (s *Sim) summary(day time.Time, lines []line) string {
 	for _, l := range lines {
 		fees += l.fee
 	}
-	return s.head("汇总", "业务汇总列表", day) +
+	return s.head("业务汇总", "业务汇总列表", day) +
 		"门店编号,门店名称,交易订单总笔数,退款订单总笔数,订单金额（元）,商家实收（元）,支付宝优惠（元）,商家优惠（元）,卡消费金额（元）,服务费（元）,分润（元）,实收净额（元）\r\n" +
 		fmt.Sprintf("合计\t,\t,%d,%d,%s,%s,0.00,0.00,0.00,%s,0.00,%s\r\n",
 			count[false], count[true], yuan(paid+repaid), yuan(paid+repaid), yuan(-fees), yuan(paid+repaid-fees)) +

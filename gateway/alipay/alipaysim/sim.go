@@ -82,6 +82,7 @@ type Sim struct {
 	trades    map[string]*trade    // by the merchant's number
 	order     []*trade             // by creation
 	lines     []line               // of the bills, by time
+	moves     []move               // of transfers, by time
 	transfers map[string]*transfer // by the merchant's number
 	sent      []*transfer          // by creation
 	agenda    dial.Agenda[func()]

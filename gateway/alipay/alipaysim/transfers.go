@@ -162,6 +162,13 @@ func (s *Sim) settle(t *transfer, status, reason string, now time.Time) bool {
 		return false
 	}
 	t.status, t.reason = status, reason
+	if status != notArrived {
+		amount := t.amount
+		if status == arrived {
+			amount = -amount
+		}
+		s.moves = append(s.moves, move{t, now, amount})
+	}
 	s.tell(t, now)
 	return true
 }

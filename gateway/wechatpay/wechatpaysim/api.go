@@ -60,6 +60,7 @@ func endpoints() []endpoint {
 		{"transfer.cancel", "POST /v3/fund-app/mch-transfer/transfer-bills/out-bill-no/{id}/cancel", nil, (*Sim).cancelTransfer, false},
 		{"certificates", "GET /v3/certificates", nil, (*Sim).downloadCertificates, false},
 		{"bill.create", "GET /v3/bill/tradebill", []string{"bill_date", "bill_type"}, (*Sim).createBill, false},
+		{"funds.create", "GET /v3/bill/fundflowbill", []string{"bill_date", "account_type"}, (*Sim).createFunds, false},
 		{"bill.download", "GET /v3/billdownload/file", []string{"token"}, (*Sim).downloadBill, true},
 	}
 }

@@ -26,14 +26,20 @@ const (
 	billSummary = "总交易单数,应结订单总金额,退款总金额,充值券退款总金额,手续费总金额,订单总金额,申请退款总金额"
 )
 
-// createBill makes the bill of one day and answers where it is.
+// createBill makes the bill of trades of one day and answers where it is.
 func (s *Sim) createBill(c *call) (any, *apiError) {
+	if kind := cmp.Or(c.query["bill_type"], "ALL"); kind != "ALL" {
+		return nil, invalid("/bill_type", "模拟器只支持ALL")
+	}
+	return s.offerBill(c, s.bill)
+}
+
+// offerBill makes a bill of one day, if there is anything to write, and answers
+// where it is.
+func (s *Sim) offerBill(c *call, write func(day, end time.Time) (string, bool)) (any, *apiError) {
 	day, err := time.ParseInLocation(time.DateOnly, c.query["bill_date"], beijing)
 	if err != nil {
 		return nil, invalid("/bill_date", "账单日期格式为yyyy-MM-DD")
-	}
-	if kind := cmp.Or(c.query["bill_type"], "ALL"); kind != "ALL" {
-		return nil, invalid("/bill_type", "模拟器只支持ALL")
 	}
 	end := day.AddDate(0, 0, 1)
 	if c.now.Before(end.Add(billReady)) {
@@ -42,7 +48,7 @@ func (s *Sim) createBill(c *call) (any, *apiError) {
 	if c.now.Sub(day) > billKept {
 		return nil, invalid("/bill_date", "只能获取三个月以内的账单")
 	}
-	text, ok := s.bill(day, end)
+	text, ok := write(day, end)
 	if !ok {
 		return nil, refused(http.StatusBadRequest, "NO_STATEMENT_EXIST", "账单文件不存在，当日没有交易")
 	}

@@ -97,7 +97,8 @@ type Fault struct {
 	// Call is the endpoint's name: native.create, jsapi.create, h5.create,
 	// app.create, order.query, order.find, order.close, refund.create,
 	// refund.query, transfer.create, transfer.query, transfer.find,
-	// transfer.cancel, certificates, bill.create, bill.download. Empty means any.
+	// transfer.cancel, certificates, bill.create, funds.create, bill.download.
+	// Empty means any.
 	Call string
 	Kind Kind
 }

@@ -57,6 +57,7 @@ type Sim struct {
 	refunds   map[string]*refund
 	transfers map[string]*transfer // by out_bill_no
 	sent      []*transfer          // by creation
+	moves     []move               // of transfers, by time
 	bills     map[string]string    // CSV by token
 	fooled    int                  // forged notifications and probes that were acknowledged
 	agenda    dial.Agenda[func()]

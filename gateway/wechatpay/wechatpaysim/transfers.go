@@ -40,6 +40,14 @@ const (
 	WrongName     = "王不符" // is not the name of anybody
 )
 
+// move is money of a transfer that left the account, as soon as it is asked for, or
+// came back.
+type move struct {
+	t      *transfer
+	at     time.Time
+	amount int64 // fen, negative when it leaves
+}
+
 // transfer is money on its way from the merchant to a person, or there.
 type transfer struct {
 	number      string // out_bill_no
@@ -154,6 +162,7 @@ func (s *Sim) createTransfer(c *call) (any, *apiError) {
 		pack: s.id(42, letters) + "==", fate: c.plan.fate, created: c.now, updated: c.now,
 	}
 	s.transfers[t.number] = t
+	s.moves = append(s.moves, move{t, c.now, -*b.Amount})
 	s.sent = append(s.sent, t)
 	switch {
 	case b.UserName == WrongName:
@@ -184,6 +193,9 @@ func (s *Sim) await(t *transfer, now time.Time) {
 // become is the end of a transfer, of which the merchant is notified.
 func (s *Sim) become(t *transfer, state, reason string, now time.Time) {
 	t.state, t.reason, t.updated = state, reason, now
+	if state != transferDone {
+		s.moves = append(s.moves, move{t, now, *t.asked.Amount})
+	}
 	if t.asked.NotifyURL != "" {
 		s.emit(now, t.asked.NotifyURL, "MCHTRANSFER.BILL.FINISHED", "mch_payment", t.object())
 	}
