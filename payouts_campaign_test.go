@@ -2,8 +2,11 @@ package holdfast
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -43,7 +46,9 @@ type outflow struct {
 }
 
 // disbursers are the gateways that pay out, by name.
-var disbursers = map[string]func(*testing.T, surroundings) disbursing{"stripe": newStripeDisbursing}
+var disbursers = map[string]func(*testing.T, surroundings) disbursing{
+	"stripe": newStripeDisbursing, "alipay": newAlipayDisbursing, "wechatpay": newWechatpayDisbursing,
+}
 
 func newStripeDisbursing(t *testing.T, in surroundings) disbursing {
 	sim := stripesim.New(stripesim.Config{Seed: in.seed, Now: in.now, Client: over(in.hook, nil), WebhookURL: hookAddress})
@@ -97,7 +102,7 @@ type disbursement struct {
 // was cancelled, and the clearing account equals the gateway's books.
 func TestEveryPayoutLeavesOnceOrNotAtAll(t *testing.T) {
 	for name := range disbursers {
-		for seed := range *campaignSeeds {
+		for seed := range (*campaignSeeds + 1) / 2 { // they take longer than those of orders
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
 				t.Parallel()
 				d := newDisbursement(t, name, seed)
@@ -254,11 +259,22 @@ func (d *disbursement) reconciled() {
 	if !ok {
 		return
 	}
+	files := map[string][]byte{}
+	for at := time.Date(2026, 3, 1, 0, 0, 0, 0, st.Zone()); d.now().Sub(at) > day; at = at.AddDate(0, 0, 1) {
+		file, err := st.FetchStatement(ctx, at)
+		if errors.Is(err, gateway.ErrNoStatement) {
+			continue // nothing happened on that day
+		}
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		files[at.Format(time.DateOnly)] = file
+	}
 	amiss := []Difference{}
 	for range 2 {
 		amiss = amiss[:0]
-		for at := time.Date(2026, 3, 1, 0, 0, 0, 0, st.Zone()); d.now().Sub(at) > day; at = at.AddDate(0, 0, 1) {
-			r, err := d.Reconcile(ctx, ReconcileInput{Day: at.Format(time.DateOnly)}, nil)
+		for _, day := range slices.Sorted(maps.Keys(files)) {
+			r, err := d.Reconcile(ctx, ReconcileInput{Day: day, File: files[day]}, nil)
 			if err != nil {
 				d.t.Fatal(err)
 			}
