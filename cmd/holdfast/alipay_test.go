@@ -133,9 +133,17 @@ func (s *sandboxShop) becomes(order, state string) {
 // reaches waits until what is at the path is in the state.
 func (s *sandboxShop) reaches(path, state string) {
 	s.t.Helper()
+	s.until(path, state, func(o looked) bool { return o.State == state })
+}
+
+// looked is what was read of an order or a payout.
+type looked struct{ State, Confirm string }
+
+// until waits until what is at the path is as it should be.
+func (s *sandboxShop) until(path, want string, good func(looked) bool) (o looked) {
+	s.t.Helper()
 	tick := time.NewTicker(readyPoll)
 	defer tick.Stop()
-	var o struct{ State string }
 	for range int(readyFor / readyPoll) {
 		_, b, err := s.shopper.send(s.t.Context(), http.MethodGet, &asked{path: path})
 		if err != nil {
@@ -144,12 +152,13 @@ func (s *sandboxShop) reaches(path, state string) {
 		if err := json.Unmarshal(b, &o); err != nil {
 			s.t.Fatal(err)
 		}
-		if o.State == state {
-			return
+		if good(o) {
+			return o
 		}
 		<-tick.C
 	}
-	s.t.Fatalf("%s is %s, want %s", path, o.State, state)
+	s.t.Fatalf("%s is %+v, want %s", path, o, want)
+	return o
 }
 
 // browse is the buyer: he goes where he is sent, and presses the button to pay.

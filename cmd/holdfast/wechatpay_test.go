@@ -78,6 +78,23 @@ func TestAnOrderIsPaidAndRefundedThroughTheSandboxsWechatPay(t *testing.T) {
 	}
 }
 
+// The receiver confirms on his phone, with what the payout says.
+func TestMoneyIsPaidOutThroughTheSandboxsWechatPay(t *testing.T) {
+	s := openWechatpayShop(t)
+	path := "/v1/payouts/" + s.payout("oUpF8uMuAJO_M2pxb1Q9zNjWeS6o:张三")
+	p := s.until(path, "something to confirm it with", func(p looked) bool { return p.Confirm != "" })
+	res, err := http.Get(s.sim + "/transfer?package=" + url.QueryEscape(p.Confirm))
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatalf("the phone knows nothing of %q: %v %v", p.Confirm, res, err)
+	}
+	res.Body.Close()
+	if res, err = http.PostForm(res.Request.URL.String(), url.Values{"action": {"confirm"}}); err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	s.reaches(path, "paid")
+}
+
 // Within WeChat the buyer is known by his openid, on a phone's browser by his
 // address; a method that needs one says so before anything is stored. Each of
 // these is one buyer changing his mind: the attempt before is closed first.
