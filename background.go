@@ -47,6 +47,7 @@ func newBackground(h *Holdfast) *background {
 
 func (b *background) start() {
 	b.loops.Go(b.watchFeed)
+	b.loops.Go(b.watchStock)
 	if b.h.o.Passive {
 		return
 	}

@@ -39,6 +39,8 @@ type Holdfast struct {
 	sales    cache[flow.Calendar] // by SKU
 	auth     cache[APIKey]
 	bell     *bell
+	tail     tail
+	states   states
 	work     *background
 }
 
@@ -58,9 +60,11 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
-		items: cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
-		sales: cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
-		auth:  cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
+		tail:   tail{grown: make(chan struct{}, 1)},
+		states: states{grown: make(chan struct{}, 1), of: map[string]*state{}},
+		items:  cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		sales:  cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		auth:   cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
 	}
 	if h.shared, err = share(ctx, o.Redis, store.ID()); err != nil {
 		return nil, errors.Join(fmt.Errorf("holdfast: open: %w", err), store.Close())

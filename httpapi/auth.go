@@ -24,6 +24,8 @@ const (
 type caller struct {
 	id    string // scope of idempotency keys, cursors and streams
 	buyer bool   // knows the secret of one order, and sees no more than that
+	// topics are what a caller of a push route listens to; none = everything.
+	topics []string
 }
 
 var errNotFound = refuse(holdfast.CodeNotFound, "there is nothing here")
@@ -39,12 +41,23 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 	if rt.scope == "" {
 		return caller{}, nil
 	}
+	var topics []string
+	if rt.push {
+		q := r.URL.Query()
+		if len(q[streamToken]) == 1 {
+			return a.identifyToken(ctx, r, q)
+		}
+		topics = topicsAsked(q)
+	}
 	secrets := r.Header["Client-Secret"]
+	if len(secrets) == 1 && rt.push && r.Header["Authorization"] == nil {
+		return a.identifyListener(r, topics, secrets[0])
+	}
 	if len(secrets) == 1 && (rt.order != nil || rt.ticket) && r.Header["Authorization"] == nil {
 		return a.identifyBuyer(ctx, r, rt, secrets[0])
 	}
 	if a.open {
-		return caller{id: "open"}, nil
+		return caller{id: "open", topics: topics}, nil
 	}
 	key, ok, err := a.bearer(ctx, r)
 	if err != nil {
@@ -56,7 +69,7 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 	if !key.Allows(rt.scope) {
 		return caller{}, refuse(codeForbiddenScope, "needs the scope "+rt.scope)
 	}
-	return caller{id: key.ID}, nil
+	return caller{id: key.ID, topics: topics}, nil
 }
 
 func (a *API) identifyBuyer(ctx context.Context, r *http.Request, rt *route, secret string) (caller, error) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/httpapi"
 	"github.com/holdfast-pay/holdfast/ledger"
 )
@@ -43,31 +44,29 @@ func (s *shop) follow(path string, headers ...string) *feed {
 	return &feed{s.t, resp, bufio.NewScanner(resp.Body)}
 }
 
-// next reads one event; false = the stream ended.
-func (f *feed) next() (e ledger.Event, ok bool) {
+// next reads one message; false = the stream ended.
+func (f *feed) next() (m holdfast.Message, ok bool) {
 	f.t.Helper()
-	var id, kind string
+	var id string
 	for f.in.Scan() {
 		name, value, _ := strings.Cut(f.in.Text(), ": ")
 		switch name {
 		case "id":
 			id = value
-		case "event":
-			kind = value
 		case "data":
-			if err := json.Unmarshal([]byte(value), &e); err != nil {
+			if err := json.Unmarshal([]byte(value), &m); err != nil {
 				f.t.Fatalf("data %q: %v", value, err)
 			}
-			if id != strconv.FormatInt(e.Seq, 10) || kind != e.Type {
-				f.t.Errorf("got id %s and event %s, want %d and %s", id, kind, e.Seq, e.Type)
+			if id != strconv.FormatInt(m.ID, 10) {
+				f.t.Errorf("got id %s, want %d", id, m.ID)
 			}
-			return e, true
+			return m, true
 		}
 	}
-	return e, false
+	return m, false
 }
 
-func (f *feed) want(kinds ...string) (last ledger.Event) {
+func (f *feed) want(kinds ...string) (last holdfast.Message) {
 	f.t.Helper()
 	for _, kind := range kinds {
 		e, ok := f.next()
@@ -89,10 +88,10 @@ func TestOrderIsFollowedAndResumed(t *testing.T) {
 	held := f.want("order.held")
 	s.order(oneTee) // another's
 	s.do(http.MethodPost, "/v1/orders/"+o.ID+"/cancel", "").want(200, "")
-	if e := f.want("order.cancelled"); e.Body != nil {
-		t.Errorf("the buyer sees %s", e.Body)
+	if e := f.want("order.cancelled"); e.Data != nil {
+		t.Errorf("the buyer sees %s", e.Data)
 	}
-	again := s.follow("/v1/orders/"+o.ID+"/events", "Authorization: Bearer "+s.key, "Last-Event-ID: "+strconv.FormatInt(held.Seq, 10))
+	again := s.follow("/v1/orders/"+o.ID+"/events", "Authorization: Bearer "+s.key, "Last-Event-ID: "+strconv.FormatInt(held.ID, 10))
 	again.want("order.cancelled")
 	s.do(http.MethodGet, "/v1/orders/nothing/events", "").want(404, "not_found")
 }
@@ -104,8 +103,8 @@ func TestFeedHasNoGaps(t *testing.T) {
 	}
 	f := s.follow("/v1/events?after=1", "Authorization: Bearer "+s.key)
 	for want := int64(2); want <= 6; want++ {
-		if e, ok := f.next(); !ok || e.Seq != want {
-			t.Fatalf("got event %d, want %d", e.Seq, want)
+		if e, ok := f.next(); !ok || e.ID != want {
+			t.Fatalf("got event %d, want %d", e.ID, want)
 		}
 	}
 	var page struct {

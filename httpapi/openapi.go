@@ -89,7 +89,8 @@ func (a *API) describeStream(rt *route) {
 	if parameter(rt.query, "format") != nil {
 		content["application/json"] = a.content("application/json", reflect.TypeFor[eventsPage]())["application/json"]
 	}
-	op.Responses["200"] = &huma.Response{Description: "id is the number of the event, event its type, data the event as JSON", Content: content}
+	a.content("application/json", reflect.TypeFor[holdfast.Message]()) // what data holds
+	op.Responses["200"] = &huma.Response{Description: "id is the number of the event, data a Message as JSON", Content: content}
 	a.doc.AddOperation(op)
 }
 
@@ -130,7 +131,7 @@ func (a *API) operation(rt *route) *huma.Operation {
 	if rt.scope != "" {
 		op.Security = append(op.Security, map[string][]string{"key": {rt.scope}})
 	}
-	if rt.order != nil || rt.ticket {
+	if rt.order != nil || rt.ticket || rt.push {
 		op.Security = append(op.Security, map[string][]string{"buyer": {}})
 	}
 	return op

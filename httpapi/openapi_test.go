@@ -75,7 +75,7 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 		"GET /v1/items/{sku}/stock/explain", "POST /v1/orders", "GET /v1/orders", "GET /v1/orders/{id}",
 		"POST /v1/orders/{id}/payments", "GET /v1/payments/{id}", "POST /v1/payments/{id}/refresh", "POST /v1/orders/{id}/cancel",
 		"POST /v1/orders/{id}/refunds", "GET /v1/refunds/{id}", "POST /v1/orders/{id}/fulfil", "GET /v1/orders/{id}/events",
-		"GET /v1/events", "POST /webhooks/{gateway}", "POST /v1/verify", "POST /v1/reconciliations", "GET /healthz", "GET /readyz",
+		"GET /v1/events", "GET /v1/push", "POST /v1/push/tokens", "POST /webhooks/{gateway}", "POST /v1/verify", "POST /v1/reconciliations", "GET /healthz", "GET /readyz",
 		"POST /v1/sales", "GET /v1/sales", "GET /v1/sales/{id}",
 		"POST /v1/accounts", "GET /v1/accounts/{id}", "GET /v1/accounts/{id}/balances", "GET /v1/accounts/{id}/statement", "POST /v1/accounts/{id}/limits",
 		"POST /v1/accounts/{id}/freeze", "POST /v1/accounts/{id}/unfreeze", "POST /v1/accounts/{id}/deposits",

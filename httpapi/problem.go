@@ -109,6 +109,7 @@ var statusOf = map[string]int{
 	codeForbiddenScope:     http.StatusForbidden,
 	codeTooManyFailures:    http.StatusTooManyRequests,
 	codeTooManyStreams:     http.StatusTooManyRequests,
+	codeStreamToken:        http.StatusUnauthorized,
 	codeSignatureMissing:   http.StatusUnauthorized,
 	codeSignatureInvalid:   http.StatusUnauthorized,
 	codeTimestamp:          http.StatusUnauthorized,
@@ -152,6 +153,7 @@ const (
 	codeForbiddenScope     = "forbidden_scope"
 	codeTooManyFailures    = "too_many_failed_attempts"
 	codeTooManyStreams     = "too_many_streams"
+	codeStreamToken        = "stream_token_invalid"
 	codeSignatureMissing   = "signature_missing"
 	codeSignatureInvalid   = "signature_invalid"
 	codeTimestamp          = "timestamp_out_of_range"

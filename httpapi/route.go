@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,7 @@ type route struct {
 	// may use instead of an API key. nil = not for buyers.
 	order  func(ctx context.Context, core *holdfast.Holdfast, id string) (string, error)
 	ticket bool          // the path's {ticket} has a secret too
+	push   bool          // its topics may be heard with a secret, or a stream token
 	keyed  bool          // needs an Idempotency-Key
 	query  []*huma.Param // everything else in the query is refused
 	header []*huma.Param
@@ -148,7 +150,7 @@ func (c *call) parameters(rt *route) error {
 	}
 	for name, values := range q {
 		p := parameter(rt.query, name)
-		if p == nil || len(values) != 1 || !clean(values[0]) {
+		if p == nil || len(values) != 1 && p.Schema.Type != huma.TypeArray || slices.ContainsFunc(values, func(v string) bool { return !clean(v) }) {
 			return refuse(codeInvalidParameter, "unknown, repeated or unreadable parameter")
 		}
 		if len(p.Schema.Enum) > 0 && !contains(p.Schema.Enum, values[0]) {

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/httpapi"
-	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // shop is a store behind a real server, with one item and one API key.
@@ -200,20 +199,28 @@ func (s *shop) order(body string) (o orderMade) {
 	return o
 }
 
-// until waits for an event of an order.
-func (s *shop) until(order, kind string) {
+// until waits for an event of an order, or of a payout.
+func (s *shop) until(id, kind string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
-	found := errors.New("found")
-	err := s.core.Follow(ctx, order, 0, func(e ledger.Event) error {
-		if e.Type == kind {
-			return found
+	topic := "order/" + id
+	if strings.HasPrefix(kind, "payout.") {
+		topic = "payout/" + id
+	}
+	l, err := s.core.Listen(ctx, []string{topic}, 0)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer l.Close()
+	for {
+		m, err := l.Next(ctx)
+		if err != nil {
+			s.t.Fatalf("%s: no event %s: %v", topic, kind, err)
 		}
-		return nil
-	})
-	if !errors.Is(err, found) {
-		s.t.Fatalf("order %s: no event %s: %v", order, kind, err)
+		if m.Type == kind {
+			return
+		}
 	}
 }
 
