@@ -51,6 +51,7 @@ func (b *background) start() {
 	if b.h.o.Passive {
 		return
 	}
+	b.loops.Go(b.watchHooks)
 	b.loops.Go(func() { b.every("tasks", b.wake, b.dispatch) })
 	b.loops.Go(func() {
 		b.every("orders", nil, func(ctx context.Context) error {

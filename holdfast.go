@@ -41,6 +41,7 @@ type Holdfast struct {
 	bell     *bell
 	tail     tail
 	states   states
+	hooks    hooks
 	work     *background
 }
 
@@ -61,6 +62,7 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 	}
 	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
 		tail:   tail{grown: make(chan struct{}, 1)},
+		hooks:  newHooks(hookClient(o.PrivateEndpoints, nil)),
 		states: states{grown: make(chan struct{}, 1), of: map[string]*state{}},
 		items:  cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
 		sales:  cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},

@@ -44,6 +44,13 @@ type Options struct {
 	Sweep time.Duration
 	// Workers is how many tasks run at once. 0 = 32: they mostly wait.
 	Workers int
+	// Sealer keeps the signing secrets of webhook endpoints. nil = no endpoint can
+	// be made, and none is delivered to.
+	Sealer Sealer
+	// PrivateEndpoints lets webhook endpoints be on this machine and in private
+	// networks, on any port, and without TLS: for tests and demos. Link-local
+	// addresses and the metadata services of clouds are refused all the same.
+	PrivateEndpoints bool
 	// Passive starts no background work: this process only answers. Another one
 	// on the same store has to run tasks and expire orders.
 	Passive bool

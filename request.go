@@ -106,6 +106,8 @@ const (
 	CodeCustomerRequired  = "customer_required" // the sale has a limit for each customer
 	CodeCustomerLimit     = "customer_limit"
 	CodeInvalidTime       = "invalid_time"
+	CodeURLNotAllowed     = "url_not_allowed"
+	CodeSealerRequired    = "master_key_required" // nothing can be sealed here
 
 	CodeAccountUnknown    = "account_unknown"
 	CodeAccountExists     = "account_already_exists"

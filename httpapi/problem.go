@@ -64,6 +64,8 @@ var statusOf = map[string]int{
 	holdfast.CodeCustomerRequired:  http.StatusUnprocessableEntity,
 	holdfast.CodeCustomerLimit:     http.StatusTooManyRequests,
 	holdfast.CodeInvalidTime:       http.StatusBadRequest,
+	holdfast.CodeURLNotAllowed:     http.StatusUnprocessableEntity,
+	holdfast.CodeSealerRequired:    http.StatusConflict,
 
 	holdfast.CodeAccountUnknown:    http.StatusUnprocessableEntity,
 	holdfast.CodeAccountExists:     http.StatusConflict,
