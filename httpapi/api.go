@@ -88,6 +88,7 @@ func New(core *holdfast.Holdfast, o Options) *API {
 	a.payouts()
 	a.events()
 	a.webhooks()
+	a.endpoints()
 	a.admin()
 	a.metrics(o.Metrics)
 	a.pages()

@@ -83,6 +83,9 @@ func TestDocumentListsEveryRoute(t *testing.T) {
 		"POST /v1/holds", "GET /v1/holds/{id}", "POST /v1/holds/{id}/commit", "POST /v1/holds/{id}/void", "POST /v1/holds/{id}/extend",
 		"POST /v1/payouts", "GET /v1/payouts", "GET /v1/payouts/{id}", "POST /v1/payouts/{id}/approve", "POST /v1/payouts/{id}/cancel", "GET /v1/tickets/{ticket}", "GET /metrics",
 		"POST /v1/keys", "GET /v1/keys", "DELETE /v1/keys/{id}",
+		"POST /v1/webhook-endpoints", "GET /v1/webhook-endpoints", "GET /v1/webhook-endpoints/{id}", "POST /v1/webhook-endpoints/{id}", "DELETE /v1/webhook-endpoints/{id}",
+		"POST /v1/webhook-endpoints/{id}/enable", "POST /v1/webhook-endpoints/{id}/disable", "POST /v1/webhook-endpoints/{id}/rotate", "POST /v1/webhook-endpoints/{id}/replay",
+		"GET /v1/webhook-endpoints/{id}/deliveries", "POST /v1/webhook-endpoints/{id}/events/{event}/replay",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		op, ok := doc.Paths[path][strings.ToLower(method)]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/seal"
 )
 
@@ -46,6 +47,18 @@ func (h *host) masterKeys() (seal.Keys, error) {
 	keys, err := seal.Parse(text)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", masterKey, err)
+	}
+	return keys, nil
+}
+
+// sealer is for what the store keeps sealed; nil = there is no master key.
+func (h *host) sealer() (holdfast.Sealer, error) {
+	if h.or(masterKey, "") == "" && h.or(masterKey+"_FILE", "") == "" {
+		return nil, nil
+	}
+	keys, err := h.masterKeys()
+	if err != nil {
+		return nil, err
 	}
 	return keys, nil
 }

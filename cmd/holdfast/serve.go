@@ -47,6 +47,7 @@ func (h *host) serveCommand() *cobra.Command {
 	f.DurationVar(&s.core.PayFor, "pay-for", 15*time.Minute, "how long a payment attempt may take")
 	f.DurationVar(&s.core.Poll, "poll", 30*time.Second, "how often a gateway that sends nothing is asked")
 	f.DurationVar(&s.core.CallFor, "call-for", 20*time.Second, "how long one call to a gateway may take; after twice as long the tasks of a process that died are taken over")
+	f.BoolVar(&s.core.PrivateEndpoints, "private-endpoints", false, "let webhook endpoints be on this machine and in private networks, on any port, and without TLS")
 	f.BoolVar(&s.core.AllowUnsafeDurability, "allow-unsafe-durability", false, "run on a store that may lose what it acknowledged")
 	s.gateways = h.gatewayFlags(f)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -69,6 +70,9 @@ func (h *host) serve(ctx context.Context, s *serving) error {
 		log.Warn("no gateway is configured: orders can be held, not paid")
 	}
 	s.core.Gateways, s.core.Logger = list, log
+	if s.core.Sealer, err = h.sealer(); err != nil {
+		return err
+	}
 	l, err := listen(ctx, s.addr)
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/audit"
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/flashsale"
+	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/seal"
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/httpapi"
 )
@@ -82,7 +83,15 @@ func (s *shop) start(ctx, live context.Context, d *demo) error {
 	if d.redis != "" {
 		preset = "queued"
 	}
-	s.core, err = holdfast.Open(ctx, d.db, holdfast.Options{Preset: preset, Redis: d.redis,
+	key, err := seal.New("demo")
+	if err != nil {
+		return err
+	}
+	sealer, err := seal.Parse(key)
+	if err != nil {
+		return err
+	}
+	s.core, err = holdfast.Open(ctx, d.db, holdfast.Options{Preset: preset, Redis: d.redis, Sealer: sealer, PrivateEndpoints: true,
 		Gateways: gateways, HoldFor: demoHold, PayFor: demoPay, Poll: demoPoll, Sweep: demoSweep, Workers: demoWork, Clock: s.clock.now,
 	})
 	if err != nil {
