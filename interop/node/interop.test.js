@@ -1,11 +1,16 @@
 // SDKs that others have written pay, ask, close, repay and believe
 // notifications at holdfast sandbox. HOLDFAST is the path of the binary.
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { AlipaySdk } from 'alipay-sdk';
+import { Webhook } from 'standardwebhooks';
 import Stripe from 'stripe';
 import WechatPay from 'wechatpay-node-v3';
-import { changes, openMailbox, openSandbox, pay, text, visit } from './sandbox.js';
+import { changes, openMailbox, openSandbox, openShop, pay, text, visit } from './sandbox.js';
 
 let mail, sandbox;
 
@@ -193,4 +198,32 @@ test('wechatpay-node-v3 closes what is unpaid', async () => {
   assert.equal((await sdk.close('order-2')).status, 204);
   assert.equal((await sdk.query({ out_trade_no: 'order-2' })).data.trade_state, 'CLOSED');
   assert(!(await visit(scan(made.data.code_url))).payable);
+});
+
+test('standardwebhooks believes what holdfast delivers, with either secret', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'holdfast-shop-'));
+  const shop = await openShop(process.env.HOLDFAST, dir);
+  try {
+    const post = async (path, body) => {
+      const res = await fetch(`${shop.api}${path}`, {
+        method: 'POST', headers: { 'content-type': 'application/json', 'idempotency-key': randomUUID() }, body: JSON.stringify(body),
+      });
+      assert(res.ok, `${path}: ${res.status}`);
+      return res.json();
+    };
+    await post('/items', { sku: 'tee', name: '茶 & Tee', price: 1500, currency: 'EUR', stock: 3 });
+    const made = await post('/webhook-endpoints', { url: `${mail.url}/shop`, types: ['order.*'] });
+    const { secret } = await post(`/webhook-endpoints/${made.id}/rotate`, {});
+    const order = await post('/orders', { lines: [{ sku: 'tee', quantity: 1 }] });
+    const n = await mail.next('/shop', () => true);
+    for (const s of [made.secret, secret]) {
+      const told = new Webhook(s).verify(n.body, n.headers);
+      assert.deepEqual([told.type, told.data.order], ['order.held', order.id]);
+      for (const changed of changes(n.body)) assert.throws(() => new Webhook(s).verify(changed, n.headers));
+    }
+    assert.throws(() => new Webhook(`whsec_${Buffer.alloc(32).toString('base64')}`).verify(n.body, n.headers));
+  } finally {
+    await shop.close();
+    await rm(dir, { recursive: true });
+  }
 });

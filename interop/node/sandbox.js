@@ -40,17 +40,29 @@ export async function openMailbox() {
 
 // openSandbox starts holdfast sandbox on free ports and returns what it says
 // of itself. close ends it.
-export async function openSandbox(binary, webhookURL) {
-  const child = spawn(binary, [
+export function openSandbox(binary, webhookURL) {
+  return start(binary, [
     'sandbox', '--json', '--webhook-url', webhookURL, '--wechatpay-by-certificate',
     '--addr', '127.0.0.1:0', '--alipay-addr', '127.0.0.1:0', '--wechatpay-addr', '127.0.0.1:0',
-  ], { stdio: ['ignore', 'pipe', 'inherit'] });
+  ]);
+}
+
+// openShop starts holdfast serve on a free port and an empty store in dir, for
+// everybody on this machine. close ends it.
+export function openShop(binary, dir) {
+  return start(binary, ['serve', '--json', '--open', '--private-endpoints', '--db', `sqlite:${dir}/shop.db`, '--addr', '127.0.0.1:0'], {
+    HOLDFAST_MASTER_KEY: `test:${Buffer.alloc(32, 7).toString('base64')}`,
+  });
+}
+
+async function start(binary, args, env = {}) {
+  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, ...env } });
   const kill = () => child.kill();
   process.once('exit', kill);
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   const ended = new Promise((done) => child.once('close', done));
   const told = await new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(new Error('the sandbox does not start')), TIMEOUT);
+    const timer = setTimeout(() => reject(new Error(`${args[0]} does not start`)), TIMEOUT);
     let text = '';
     child.stdout.on('data', (part) => {
       text += part;
@@ -59,7 +71,7 @@ export async function openSandbox(binary, webhookURL) {
       resolve(JSON.parse(text));
     });
     child.once('error', reject);
-    child.once('exit', (code) => reject(new Error(`the sandbox ended: ${code}`)));
+    child.once('exit', (code) => reject(new Error(`${args[0]} ended: ${code}`)));
   });
   return { ...told, close: async () => { kill(); await ended; } };
 }
