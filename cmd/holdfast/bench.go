@@ -36,6 +36,7 @@ type benching struct {
 	http, markdown       bool
 	redis                string   // URL; "" = none
 	charts               []string // files
+	streams              int      // instead of orders; 0 = orders
 }
 
 // Spreads of orders over SKUs.
@@ -95,11 +96,15 @@ func (h *host) benchCommand() *cobra.Command {
 	f.IntVar(&b.bulk, "bulk", 1, "how many orders one request places")
 	f.BoolVar(&b.http, "http", false, "go through the HTTP API")
 	f.StringVar(&b.redis, "redis", "", "a Redis, redis://HOST:PORT, in which gated and queued count and queue")
+	f.IntVar(&b.streams, "streams", 0, "open so many streams of a stock on one node instead, change it, and measure memory and delay; the other flags say nothing then")
 	f.BoolVar(&b.markdown, "markdown", false, "print the table in Markdown")
 	f.StringArrayVar(&b.charts, "chart", nil, "draw accepted/s and p99 into this `file.svg`, or file.html with the table and the machine")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := b.check(); err != nil {
 			return err
+		}
+		if b.streams > 0 {
+			return h.benchStreams(c.Context(), b.streams)
 		}
 		return h.bench(c.Context(), b)
 	}
@@ -124,6 +129,7 @@ func (b *benching) check() error {
 		{"clients", b.clients, 1, maxClients},
 		{"skus", b.skus, 1, maxSKUs},
 		{"seed", b.seeds, 0, maxSeed},
+		{"streams", []int{b.streams}, 0, maxBenchStreams},
 		{"bulk", []int{b.bulk}, 1, holdfast.MaxBulk},
 	} {
 		if len(r.values) == 0 || slices.Min(r.values) < r.least || slices.Max(r.values) > r.max {

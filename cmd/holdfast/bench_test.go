@@ -159,3 +159,14 @@ func TestTheBestPoolIsTheTextbook(t *testing.T) {
 		}
 	}
 }
+
+func TestStreamsHearOfTheStockAndAreMeasured(t *testing.T) {
+	r := do(t, "bench", "--streams", "3", "--json")
+	var f streamFigures
+	if err := json.Unmarshal([]byte(r.out), &f); err != nil || r.status != exitOK {
+		t.Fatalf("got %v, want figures: %v", r, err)
+	}
+	if f.Streams != 3 || f.Changes != streamChanges || f.MedianMS <= 0 || f.AllMS < f.MedianMS {
+		t.Errorf("got %+v", f)
+	}
+}
