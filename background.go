@@ -48,6 +48,10 @@ func newBackground(h *Holdfast) *background {
 func (b *background) start() {
 	b.loops.Go(b.watchFeed)
 	b.loops.Go(b.watchStock)
+	if b.h.shared != nil {
+		b.loops.Go(b.wakeOthers)
+		b.loops.Go(b.hearOthers)
+	}
 	if b.h.o.Passive {
 		return
 	}

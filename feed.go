@@ -16,6 +16,8 @@ const (
 	// feedRest is the least time between two reads of the feed, so that a rush
 	// costs a bounded number of them.
 	feedRest = 10 * time.Millisecond
+	// hearAgain is how long after the connection to Redis broke it is tried again.
+	hearAgain = time.Second
 )
 
 // Sizes of the feed in memory.
@@ -94,7 +96,8 @@ func nudge(c chan<- struct{}) {
 // knows from a number alone whether something is missing; whoever is further
 // behind than the memory goes reads the store.
 type tail struct {
-	grown chan struct{} // there is something to read, or somebody to read for
+	grown   chan struct{} // there is something to read, or somebody to read for
+	written chan struct{} // this process has written something
 
 	mu        sync.Mutex
 	listeners int
@@ -145,7 +148,13 @@ func (t *tail) skip(last int64) (moved bool) {
 	return true
 }
 
-// grew says that this process has written events.
+// wrote says that this process has written events.
+func (t *tail) wrote() {
+	nudge(t.written)
+	t.grew()
+}
+
+// grew says that there may be something to read.
 func (t *tail) grew() {
 	if _, heard := t.at(); heard {
 		nudge(t.grown)
@@ -181,6 +190,31 @@ func (b *background) watchFeed() {
 		case <-tick.C:
 		case <-b.h.tail.grown:
 		case <-b.stopped.Done():
+			return
+		}
+	}
+}
+
+// wakeOthers tells the processes that share a Redis that the feed has grown. If
+// that fails, they notice by themselves, later.
+func (b *background) wakeOthers() {
+	for {
+		select {
+		case <-b.h.tail.written:
+			_ = b.h.shared.redis.Wake(b.stopped, b.h.shared.space+"feed")
+		case <-b.stopped.Done():
+		}
+		if !b.rest(feedRest) {
+			return
+		}
+	}
+}
+
+// hearOthers wakes the reader of the feed when one of them has said so.
+func (b *background) hearOthers() {
+	for {
+		_ = b.h.shared.redis.Hear(b.stopped, b.h.shared.space+"feed", b.h.tail.grew)
+		if !b.rest(hearAgain) {
 			return
 		}
 	}

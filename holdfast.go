@@ -61,7 +61,7 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
-		tail:   tail{grown: make(chan struct{}, 1)},
+		tail:   tail{grown: make(chan struct{}, 1), written: make(chan struct{}, 1)},
 		hooks:  newHooks(hookClient(o.PrivateEndpoints, nil)),
 		states: states{grown: make(chan struct{}, 1), of: map[string]*state{}},
 		items:  cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},

@@ -151,7 +151,7 @@ func (h *Holdfast) applyAll(ctx context.Context, entries []ledger.Entry) ([]ledg
 	for i, e := range entries {
 		if len(e.Events) > 0 && !res[i].Refused() && !res[i].Replayed {
 			h.bell.ring(e.Events[0].Subject)
-			h.tail.grew()
+			h.tail.wrote()
 		}
 	}
 	return res, nil
