@@ -63,7 +63,7 @@ func TestAKilledServerPaysNothingTwice(t *testing.T) {
 	defer stop()
 
 	key := accountAndKey(t, url)
-	args := []string{"--db", url, "--addr", addr, "--poll", "500ms"}
+	args := []string{"--db", url, "--addr", addr, "--poll", "500ms", "--call-for", "2s"}
 	p := start(t, gatewayEnv(gate.URL), args...)
 	var all []*payee
 	for round := range *payoutRounds {
