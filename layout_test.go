@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"internal/redispipe":               {"ledger", "internal/pipeline"},
 	".":                                {"ledger", "gateway", "internal/flow", "internal/sqlstore", "internal/pipeline", "internal/redispipe"},
 	"httpapi":                          {".", "ledger", "gateway"},
+	"internal/web":                     {".", "ledger"},
 	"cmd/holdfast":                     {"*"},
 }
 
@@ -64,7 +65,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "interop") {
+		if d.IsDir() && p != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "interop" || d.Name() == "browser") {
 			return filepath.SkipDir
 		}
 		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {

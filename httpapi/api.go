@@ -42,6 +42,9 @@ type Options struct {
 	ReturnURLs []string
 	// Metrics is served at /metrics to API keys. nil = there is no such page.
 	Metrics http.Handler
+	// Pages answers, behind the same checks, what is no route of the API and not
+	// under /v1/. nil = there is nothing else.
+	Pages http.Handler
 	// Logger receives what an operator may have to act on. Bodies and
 	// credentials are never logged. nil = discarded.
 	Logger *slog.Logger
@@ -57,6 +60,7 @@ type API struct {
 	open       bool
 	hosts      []string
 	returnURLs []string
+	site       http.Handler // for people; nil = none
 	log        *slog.Logger
 	now        func() time.Time
 	failures   failures
@@ -69,7 +73,7 @@ type API struct {
 func New(core *holdfast.Holdfast, o Options) *API {
 	a := &API{
 		core: core, mux: http.NewServeMux(), doc: document(o.Version),
-		open: o.Open, hosts: o.Hosts, returnURLs: o.ReturnURLs, log: o.Logger, now: o.Now,
+		open: o.Open, hosts: o.Hosts, returnURLs: o.ReturnURLs, site: o.Pages, log: o.Logger, now: o.Now,
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)

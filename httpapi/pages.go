@@ -51,6 +51,8 @@ var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.Met
 func (a *API) other(w http.ResponseWriter, r *http.Request) {
 	allowed := a.allowed(r)
 	switch {
+	case len(allowed) == 0 && a.site != nil && !strings.HasPrefix(r.URL.Path, "/v1/"):
+		a.site.ServeHTTP(w, r)
 	case len(allowed) == 0:
 		a.fail(w, r, errNotFound)
 	case r.Method == http.MethodOptions:
