@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"time"
@@ -95,6 +96,25 @@ func (h *Holdfast) awaitOpen(ctx context.Context, p Payment, wait time.Duration)
 			return now, fmt.Errorf("holdfast: pay %s: %w", p.ID, ctx.Err())
 		}
 	}
+}
+
+// Way is a way to pay.
+type Way struct {
+	Gateway, Method string
+}
+
+// Ways are those that an order may be paid by, as far as that can be told
+// beforehand, by gateway. payer is PayInput.Payer.
+func (h *Holdfast) Ways(o Order, payer string) (ways []Way) {
+	for _, name := range slices.Sorted(maps.Keys(h.o.Gateways)) {
+		gw := h.o.Gateways[name]
+		for _, method := range gw.Methods() {
+			if gw.Check(gateway.Payment{Order: o.ID, Method: method, Amount: o.Total, Currency: o.Currency, Payer: payer}) == nil {
+				ways = append(ways, Way{name, method})
+			}
+		}
+	}
+	return ways
 }
 
 // gateway finds a gateway; "" is the only one.

@@ -166,6 +166,18 @@ func (h *Holdfast) calendar(ctx context.Context, sku string) (flow.Calendar, err
 	return c, err
 }
 
+// CurrentSale is the sale that decides on what terms sku is sold: the one that
+// is open, else the next to open, else the last that closed; without an ID = none.
+func (h *Holdfast) CurrentSale(ctx context.Context, sku string) (Sale, error) {
+	now, err := h.now(ctx)
+	if err != nil {
+		return Sale{}, err
+	}
+	c, err := h.sales.get(h.o.Clock(), sku, func() (flow.Calendar, error) { return h.calendar(ctx, sku) })
+	s, _ := c.At(now)
+	return s, err
+}
+
 // offer is the line of an order at now: the item, on the terms of its sale if
 // one is open. It is refused when the item is only sold in a sale that is not.
 // hold is how long the stock is held; 0 = the shop's default.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bojanz/currency"
 	"golang.org/x/text/language"
@@ -40,7 +41,7 @@ func loadVoices(all assets) map[string]*voice {
 		vo := &voice{Lang: lang, words: loadWords(lang), money: currency.NewFormatter(currency.NewLocale(lang))}
 		vo.pages = loadPages(template.FuncMap{
 			"lang": func() string { return lang }, "asset": all.url, "t": vo.say, "money": vo.amount, "name": vo.name,
-			"has": func(key string) bool { return vo.words[key] != "" },
+			"seconds": func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) },
 		})
 		voices[lang] = vo
 	}

@@ -34,7 +34,7 @@ func loadPages(funcs template.FuncMap) map[string]*template.Template {
 		if strings.HasPrefix(base, "_") {
 			continue
 		}
-		t := template.Must(template.New(base).Funcs(funcs).ParseFS(templates, "templates/layout.html"))
+		t := template.Must(template.New(base).Funcs(funcs).ParseFS(templates, "templates/*.html"))
 		if parts, _ := fs.Glob(templates, dir+"_*.html"); len(parts) > 0 {
 			template.Must(t.ParseFS(templates, parts...))
 		}

@@ -41,6 +41,7 @@ type site struct {
 	origins *http.CrossOriginProtection
 	assets  assets
 	voices  map[string]*voice // by language
+	door    door
 }
 
 // New makes the handler of all pages of an open store. It expects to be behind
@@ -53,6 +54,10 @@ func New(core *holdfast.Holdfast, o Options) http.Handler {
 	s.voices = loadVoices(s.assets)
 	s.mux.HandleFunc("GET "+assetRoot+"{name}", s.assets.serve)
 	s.page("POST /web/language", chooseLanguage)
+	if o.Shop {
+		s.shop()
+		s.pay()
+	}
 	s.page("/", func(*visit) error { return errNotFound })
 	return s
 }
@@ -126,6 +131,7 @@ var (
 	errForeign  = &trouble{"foreign", http.StatusForbidden}
 	errForm     = &trouble{"form", http.StatusBadRequest}
 	errBusy     = &trouble{"busy", http.StatusServiceUnavailable}
+	errTooMany  = &trouble{"too_many", http.StatusTooManyRequests}
 	errInternal = &trouble{"internal", http.StatusInternalServerError}
 )
 
