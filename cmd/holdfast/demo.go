@@ -226,7 +226,7 @@ func showDemo(w io.Writer, r result) {
 // invitation says what can be looked at while the demo stays up.
 func (s *shop) invitation(d *demo) string {
 	curl := fmt.Sprintf("curl -s -H 'Authorization: Bearer %s'", s.key)
-	lines := []string{"", "API docs           " + s.api + "/docs"}
+	lines := []string{"", "Shop               " + s.api + "/shop/", "API docs           " + s.api + "/docs"}
 	for _, b := range s.booths {
 		lines = append(lines, fmt.Sprintf("%-18s %s/_sim/", "Gateway "+b.name, b.url))
 	}

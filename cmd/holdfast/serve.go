@@ -7,17 +7,21 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/url"
 	"time"
 
 	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/metrics"
 	"github.com/holdfast-pay/holdfast/httpapi"
+	"github.com/holdfast-pay/holdfast/internal/web"
 	"github.com/spf13/cobra"
 )
 
 // serving is how serve was asked to run.
 type serving struct {
 	db, addr string
+	url      string // where browsers reach it
+	shop     bool
 	open     bool
 	hosts    []string
 	returns  []string
@@ -37,6 +41,8 @@ func (h *host) serveCommand() *cobra.Command {
 	f := c.Flags()
 	db := h.storeFlag(c)
 	f.StringVar(&s.addr, "addr", h.or("HOLDFAST_ADDR", "127.0.0.1:8080"), "the `address` to listen on; HOLDFAST_ADDR")
+	f.StringVar(&s.url, "url", h.or("HOLDFAST_URL", ""), "the `address` at which browsers reach this server, to which gateways send buyers back; none = that of a loopback --addr; HOLDFAST_URL")
+	f.BoolVar(&s.shop, "shop", false, "serve a shop for everybody under /shop/, and its cashier under /pay/")
 	f.BoolVar(&s.open, "open", false, "ask nobody for an API key; only on a loopback address")
 	f.StringSliceVar(&s.hosts, "host", nil, "a `name` under which the API may be called; may be repeated; none = any")
 	f.StringSliceVar(&s.returns, "return-url", nil, "an `origin` to which buyers may be sent back; may be repeated; none = any over https")
@@ -53,6 +59,9 @@ func (h *host) serveCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if s.open && !loopback(s.addr) {
 			return usagef("--open is for a loopback address, and %s is none", s.addr)
+		}
+		if s.url != "" && !siteURL(s.url) {
+			return usagef("--url is not of the form https://shop.example")
 		}
 		s.db = *db
 		return h.serve(c.Context(), s)
@@ -91,9 +100,12 @@ func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfa
 		return err
 	}
 	figures := metrics.New(core, version().Version)
-	api := httpapi.New(core, httpapi.Options{
+	if s.url == "" && loopback(s.addr) {
+		s.url = address(l)
+	}
+	api := faces(core, httpapi.Options{
 		Version: version().Version, Open: s.open, Hosts: s.hosts, ReturnURLs: s.returns, Logger: log, Metrics: figures.Handler(),
-	})
+	}, web.Options{URL: s.url, Shop: s.shop})
 	if err := h.announce(s, l, len(keys) == 0 && !s.open); err != nil {
 		return err
 	}
@@ -104,18 +116,31 @@ func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfa
 	})
 }
 
+// siteURL says whether s is the address of a whole site: no path, no rest.
+func siteURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && s == u.Scheme+"://"+u.Host
+}
+
 // announce says where everything is.
 func (h *host) announce(s *serving, l net.Listener, keyless bool) error {
-	url := address(l)
+	at := address(l)
 	answer := struct {
 		API      string `json:"api"`
 		Docs     string `json:"docs"`
+		Shop     string `json:"shop,omitempty"`
 		Webhooks string `json:"webhooks"`
 		Store    string `json:"store"`
 		Keyless  bool   `json:"keyless,omitempty"` // there is no API key yet
-	}{url + "/v1", url + "/docs", url + "/webhooks/", shown(s.db), keyless}
+	}{at + "/v1", at + "/docs", "", at + "/webhooks/", shown(s.db), keyless}
+	if s.shop {
+		answer.Shop = at + "/shop/"
+	}
 	return h.show(answer, func(w io.Writer) {
 		fmt.Fprintf(w, "API       %s\nDocs      %s\nWebhooks  %s{gateway}\nStore     %s\n", answer.API, answer.Docs, answer.Webhooks, answer.Store)
+		if answer.Shop != "" {
+			fmt.Fprintf(w, "Shop      %s\n", answer.Shop)
+		}
 		if keyless {
 			fmt.Fprintf(w, "There is no API key yet. Make one with: holdfast keys create --db %s --name first --scope admin\n", answer.Store)
 		}

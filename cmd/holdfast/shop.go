@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-pay/holdfast/cmd/holdfast/internal/seal"
 	"github.com/holdfast-pay/holdfast/gateway"
 	"github.com/holdfast-pay/holdfast/httpapi"
+	"github.com/holdfast-pay/holdfast/internal/web"
 )
 
 // A demo's times are short, so that it shows within a minute what takes a
@@ -69,7 +70,7 @@ func openShop(ctx context.Context, d *demo) (*shop, error) {
 	if err := s.start(ctx, live, d); err != nil {
 		return nil, errors.Join(err, l.Close(), s.close(ctx))
 	}
-	api := httpapi.New(s.core, httpapi.Options{Version: version().Version})
+	api := faces(s.core, httpapi.Options{Version: version().Version}, web.Options{URL: s.api, Shop: true})
 	s.serve(live, l, httpapi.Server(api, slog.New(slog.DiscardHandler)), api.Drain)
 	return s, nil
 }
