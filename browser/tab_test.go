@@ -1,0 +1,277 @@
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+//go:embed testdata/axe.min.js
+var axe string
+
+const (
+	patience = 15 * time.Second // for anything to appear
+	look     = 20 * time.Millisecond
+)
+
+// chromium is the browser that all walks share, each in a profile of its own.
+var chromium context.Context
+
+func TestMain(m *testing.M) {
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "chromium is missing: run scripts/browser")
+		os.Exit(1)
+	}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.Headless}
+	if os.Getuid() == 0 {
+		options = append(options, chromedp.NoSandbox) // it refuses to run as root otherwise
+	}
+	ctx, stop := chromedp.NewContext(context.Background(), chromedp.WithAllocatorOptions(options...))
+	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
+		fmt.Fprintln(os.Stderr, "start chromium:", err)
+		os.Exit(1)
+	}
+	chromium = ctx
+	code := m.Run()
+	if err := chromedp.Cancel(ctx); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, "end chromium:", err)
+		code = 1
+	}
+	stop()
+	os.Exit(code)
+}
+
+// tab is a browser of one visitor, with cookies of its own.
+type tab struct {
+	*testing.T
+	ctx  context.Context
+	shop *shop
+	lang string
+
+	mu      sync.Mutex
+	wrong   []string // what the console and the network said
+	forgive bool     // requests may fail: the network is down
+}
+
+// visitor opens a browser that prefers lang.
+func (s *shop) visitor(t *testing.T, lang string) *tab {
+	t.Helper()
+	ctx, stop := chromedp.NewContext(chromium, chromedp.WithNewBrowserContext())
+	b := &tab{T: t, ctx: ctx, shop: s, lang: lang}
+	must(t, chromedp.Listen(ctx, b.hear))
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	must(t, err)
+	agent, err := chromedp.Run(ctx, chromedp.Evaluate[string](`navigator.userAgent`))
+	must(t, err)
+	_, err = chromedp.Call(ctx, emulation.SetUserAgentOverride, emulation.SetUserAgentOverrideParams{UserAgent: agent, AcceptLanguage: lang})
+	must(t, err)
+	messages := chromedp.Console(ctx)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for m, err := range messages {
+			if err != nil {
+				return
+			}
+			if m.Type == "error" || m.Type == "warning" || m.IsException() {
+				b.note(m.String(), m.Source == "network")
+			}
+		}
+	})
+	t.Cleanup(func() {
+		stop()
+		reading.Wait()
+		for _, w := range b.wrong {
+			t.Errorf("the browser says: %s", w)
+		}
+	})
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *tab) note(what string, network bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !network || !b.forgive {
+		b.wrong = append(b.wrong, what)
+	}
+}
+
+// offline says whether failed requests are to be expected.
+func (b *tab) offline(yes bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.forgive = yes
+}
+
+// hear notes requests to anything but the shop and the simulators.
+func (b *tab) hear(ev any) {
+	sent, ok := ev.(*network.EventRequestWillBeSent)
+	if !ok {
+		return
+	}
+	u, err := url.Parse(sent.Request.URL)
+	if err == nil && (u.Hostname() == "127.0.0.1" || u.Scheme == "data" || u.Scheme == "about") {
+		return
+	}
+	b.note("request to "+sent.Request.URL, false)
+}
+
+func (b *tab) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, steps...); err != nil {
+		b.Fatalf("%v\n%s", err, b.text())
+	}
+}
+
+// open shows a page of the shop, or of another site.
+func (b *tab) open(path string) {
+	b.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = b.shop.url + path
+	}
+	b.do(chromedp.Navigate(path))
+}
+
+func (b *tab) click(css string) {
+	b.Helper()
+	b.until(fmt.Sprintf(`(e => e && !e.disabled)(document.querySelector(%q))`, css))
+	b.do(chromedp.Click(chromedp.CSS(css)))
+}
+
+// until waits for a condition of the page, through navigations.
+func (b *tab) until(js string) {
+	b.Helper()
+	over := time.After(patience)
+	every := time.NewTicker(look)
+	defer every.Stop()
+	for {
+		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+js+")"))
+		if err == nil && ok {
+			return
+		}
+		select {
+		case <-every.C:
+		case <-over:
+			b.snap("failed-" + strings.ReplaceAll(b.Name(), "/", "-"))
+			b.Fatalf("never came true: %s (%v)\n%s", js, err, b.text())
+		}
+	}
+}
+
+// sees waits until the page shows a text.
+func (b *tab) sees(text string) {
+	b.Helper()
+	b.until(fmt.Sprintf(`document.readyState !== "loading" && document.body.innerText.includes(%q)`, text))
+}
+
+func (b *tab) text() string {
+	s, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.href + "\n" + document.body?.innerText`))
+	return s
+}
+
+func (b *tab) value(js string) string {
+	b.Helper()
+	s, err := chromedp.Run(b.ctx, chromedp.Evaluate[string]("String("+js+")"))
+	must(b.T, err)
+	return s
+}
+
+// tabTo presses Tab until the element has the focus, and then a key.
+func (b *tab) tabTo(css, key string) {
+	b.Helper()
+	const most = 40
+	for range most {
+		b.do(chromedp.KeyEvent(kb.Tab))
+		if b.value(fmt.Sprintf(`document.activeElement.matches(%q)`, css)) == "true" {
+			b.do(chromedp.KeyEvent(key))
+			return
+		}
+	}
+	b.Fatalf("%d times Tab do not lead to %s\n%s", most, css, b.text())
+}
+
+// views are how pages are looked at.
+var views = []struct {
+	name   string
+	width  int64
+	scheme string
+}{
+	{"phone-dark", 360, "dark"}, {"phone-light", 360, "light"}, {"desk-dark", 1440, "dark"}, {"desk-light", 1440, "light"},
+}
+
+// audit looks at the page in every view: axe-core finds nothing, nothing is
+// wider than the screen, and a picture is kept.
+func (b *tab) audit(name string) {
+	b.Helper()
+	for _, v := range views {
+		const height = 900
+		b.do(chromedp.EmulateViewport(v.width, height))
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: v.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}})
+		must(b.T, err)
+		title := fmt.Sprintf("%s-%s-%s", name, b.lang, v.name)
+		if wide := b.value(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+			b.Errorf("%s: %s px wider than the screen", title, wide)
+		}
+		for _, found := range b.axe() {
+			b.Errorf("%s: %s", title, found)
+		}
+		b.snap(title)
+	}
+}
+
+func (b *tab) axe() (found []string) {
+	b.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	if b.value(`typeof axe`) == "undefined" {
+		_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](axe+";0"))
+		must(b.T, err)
+	}
+	const run = `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
+		v.id + ": " + v.help + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join("; ")).join(" | "))))`
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
+	must(b.T, err)
+	must(b.T, json.Unmarshal([]byte(text), &found))
+	return found
+}
+
+// snap keeps a picture of the page in $HOLDFAST_SCREENSHOTS, or ./screenshots.
+func (b *tab) snap(name string) {
+	b.Helper()
+	dir := os.Getenv("HOLDFAST_SCREENSHOTS")
+	if dir == "" {
+		dir = "screenshots"
+	}
+	must(b.T, os.MkdirAll(dir, 0o755))
+	const quality = 100 // PNG
+	ctx, cancel := context.WithTimeout(b.ctx, patience)
+	defer cancel()
+	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(quality))
+	must(b.T, err)
+	must(b.T, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644))
+}
