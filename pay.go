@@ -104,12 +104,13 @@ type Way struct {
 }
 
 // Ways are those that an order may be paid by, as far as that can be told
-// beforehand, by gateway. payer is PayInput.Payer.
-func (h *Holdfast) Ways(o Order, payer string) (ways []Way) {
+// beforehand, by gateway. in says where its buyer goes afterwards and who he is.
+func (h *Holdfast) Ways(o Order, in PayInput) (ways []Way) {
 	for _, name := range slices.Sorted(maps.Keys(h.o.Gateways)) {
 		gw := h.o.Gateways[name]
 		for _, method := range gw.Methods() {
-			if gw.Check(gateway.Payment{Order: o.ID, Method: method, Amount: o.Total, Currency: o.Currency, Payer: payer}) == nil {
+			wire := gateway.Payment{Order: o.ID, Method: method, Amount: o.Total, Currency: o.Currency, ReturnURL: in.ReturnURL, Payer: in.Payer}
+			if gw.Check(wire) == nil {
 				ways = append(ways, Way{name, method})
 			}
 		}

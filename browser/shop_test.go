@@ -28,8 +28,10 @@ type shop struct {
 	core    *holdfast.Holdfast
 	url     string
 	sims    map[string]string // URLs of the simulators, by gateway
-	ahead   atomic.Int64      // ns that the clock is ahead
-	line    *line             // to the shop
+	wechat  *wechatpaysim.Sim
+	ahead   atomic.Int64 // ns that the clock is ahead
+	quiet   atomic.Bool  // the gateways send nothing
+	line    *line        // to the shop
 	running sync.WaitGroup
 }
 
@@ -47,6 +49,7 @@ type simulator interface {
 const (
 	holdFor = 5 * time.Minute
 	payFor  = 5 * time.Minute
+	pin     = 20 * time.Minute
 	tick    = 20 * time.Millisecond // between two deliveries of a simulator
 )
 
@@ -59,7 +62,7 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 	gateways := s.gateways(ctx)
 	var err error
 	s.core, err = holdfast.Open(ctx, "sqlite:"+t.TempDir()+"/shop.db", holdfast.Options{
-		Gateways: gateways, HoldFor: holdFor, PayFor: payFor, Poll: time.Second, Sweep: 100 * time.Millisecond, Clock: s.now,
+		Gateways: gateways, HoldFor: holdFor, PayFor: payFor, Pin: pin, Poll: time.Second, Sweep: 100 * time.Millisecond, Clock: s.now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +108,9 @@ func (s *shop) gateways(ctx context.Context) map[string]gateway.Gateway {
 			for every := time.NewTicker(tick); ctx.Err() == nil; {
 				select {
 				case <-every.C:
-					sim.Deliver(ctx)
+					if !s.quiet.Load() {
+						sim.Deliver(ctx)
+					}
 				case <-ctx.Done():
 				}
 			}
@@ -130,7 +135,8 @@ func (s *shop) gateways(ctx context.Context) map[string]gateway.Gateway {
 			gw, err := wechatpay.New(wechatpay.Options{MerchantID: wechatpaysim.MerchantID, AppID: wechatpaysim.AppID, MerchantSerial: wechatpaysim.MerchantSerial,
 				MerchantKey: wechatpaysim.KeyFile(wechatpaysim.MerchantKeyFile), APIv3Key: wechatpaysim.APIv3Key,
 				PublicKeyID: wechatpaysim.PublicKeyID, PublicKey: wechatpaysim.KeyFile(wechatpaysim.PublicKeyFile), NotifyURL: notify, BaseURL: url, Now: s.now})
-			return wechatpaysim.New(wechatpaysim.Config{Now: s.now}), gw, err
+			s.wechat = wechatpaysim.New(wechatpaysim.Config{Now: s.now})
+			return s.wechat, gw, err
 		}),
 	}
 }

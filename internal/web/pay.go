@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
 	"net"
@@ -49,7 +50,7 @@ func (w way) ID() string { return w.Gateway + "." + w.method }
 
 // ways are those that this visitor can pay o by.
 func (v *visit) ways(o holdfast.Order) (ways []way) {
-	possible := v.core.Ways(o, v.host())
+	possible := v.core.Ways(o, v.payInput(o.ID))
 	phone := v.r.Header.Get("Sec-CH-UA-Mobile") == "?1" || strings.Contains(v.r.UserAgent(), "Mobile")
 	for _, w := range payWays {
 		if slices.Contains(possible, holdfast.Way{Gateway: w.Gateway, Method: w.method}) && (phone && w.phone || !phone && w.desk) {
@@ -68,13 +69,22 @@ func (v *visit) host() string {
 	return host
 }
 
+// payInput is what every way to pay an order has in common.
+func (v *visit) payInput(order string) holdfast.PayInput {
+	in := holdfast.PayInput{Order: order, Payer: v.host(), Wait: openWait}
+	if v.o.URL != "" {
+		in.ReturnURL = v.o.URL + "/pay/" + order + "?back=1"
+	}
+	return in
+}
+
 // payView is an order as its buyer sees it.
 type payView struct {
 	holdfast.Order
 	Step     string            // what the page is about: pay.step.<step>
-	Payment  *holdfast.Payment // the attempt that counts; nil = none
-	Scan     bool              // Payment is paid by a code
-	Code     *code             // then
+	Payment  *holdfast.Payment // the attempt that can be paid, or that decides; nil = none
+	Next     *holdfast.Payment // the attempt that waits for the end of Payment; nil = none
+	Code     *code             // of a Payment that is paid by one; nil = by its URL
 	Ways     []way             // that can be chosen
 	Refunds  []holdfast.Refund
 	Key      string // of the next form
@@ -109,10 +119,16 @@ func (v *visit) payView() (payView, error) {
 	if err != nil {
 		return payView{}, err
 	}
+	if err := v.translate(v.r.Context(), d.Lines); err != nil {
+		return payView{}, err
+	}
 	p := payView{Order: d.Order, Step: string(d.State), Refunds: d.RefundList, Key: rand.Text(), Go: v.r.URL.Query().Has("go")}
 	for i := range d.Payments {
-		if id := d.Payments[i].ID; id == d.NextPayment || id == d.Order.Payment && d.NextPayment == "" {
+		switch d.Payments[i].ID {
+		case d.Order.Payment:
 			p.Payment = &d.Payments[i]
+		case d.NextPayment:
+			p.Next = &d.Payments[i]
 		}
 	}
 	switch d.State {
@@ -121,7 +137,7 @@ func (v *visit) payView() (payView, error) {
 		p.Declined = len(d.Payments) > 0 && d.Payments[len(d.Payments)-1].State == "refused"
 	case "paying":
 		p.Step = wait
-		if p.Payment != nil && p.Payment.State == "open" {
+		if p.Payment != nil && p.Payment.State == "open" && p.Next == nil {
 			p.Step = onward
 		}
 	case "refunding":
@@ -137,26 +153,31 @@ func (v *visit) payView() (payView, error) {
 	return p, p.draw()
 }
 
+// Payable says whether money can be sent now: also while another attempt waits,
+// since what it waits for may take minutes.
+func (p payView) Payable() bool {
+	return (p.Step == onward || p.Step == wait) && p.Payment != nil && p.Payment.State == "open" && p.Payment.URL != ""
+}
+
 // draw makes the code of an attempt that is paid by one.
 func (p *payView) draw() (err error) {
-	if p.Step != onward {
-		return nil
-	}
-	p.Scan = slices.ContainsFunc(payWays, func(w way) bool { return w.scan && w.Gateway == p.Payment.Gateway && w.method == p.Payment.Method })
-	if p.Scan {
+	if p.Payable() && slices.ContainsFunc(payWays, func(w way) bool { return w.scan && w.is(p.Payment) }) {
 		p.Code, err = draw(p.Payment.URL)
 	}
 	return err
 }
+
+func (w way) is(p *holdfast.Payment) bool { return p.Gateway == w.Gateway && p.Method == w.method }
 
 // Backorder says whether a line was sold though there was no piece of it.
 func (p payView) Backorder() bool {
 	return slices.ContainsFunc(p.Lines, func(l holdfast.Line) bool { return l.Backordered })
 }
 
-// Chosen says whether the attempt under way is of w.
+// Chosen says whether w is the way that the buyer chose last.
 func (p payView) Chosen(w way) bool {
-	return p.Payment != nil && p.Step != choose && p.Payment.Gateway == w.Gateway && p.Payment.Method == w.method
+	last := cmp.Or(p.Next, p.Payment)
+	return last != nil && p.Step != choose && w.is(last)
 }
 
 func showPay(v *visit) error {
@@ -229,10 +250,8 @@ func payWith(v *visit) error {
 	if n < 0 || !keyForm.MatchString(key) {
 		return errForm
 	}
-	in := holdfast.PayInput{Order: order, Gateway: payWays[n].Gateway, Method: payWays[n].method, Payer: v.host(), Wait: openWait}
-	if v.o.URL != "" {
-		in.ReturnURL = v.o.URL + "/pay/" + order + "?back=1"
-	}
+	in := v.payInput(order)
+	in.Gateway, in.Method = payWays[n].Gateway, payWays[n].method
 	_, err = v.core.Pay(v.r.Context(), holdfast.Key{Scope: "pay-" + order, Value: key, Print: []byte(chosen)}, in)
 	if err != nil && !overtaken(err) {
 		return err

@@ -279,5 +279,37 @@ func showOrders(v *visit) error {
 			return err
 		}
 	}
-	return v.show(200, "shop/orders", orders)
+	var lines []holdfast.Line
+	for _, o := range orders {
+		lines = append(lines, o.Lines...)
+	}
+	if err := v.translate(v.r.Context(), lines); err != nil {
+		return err
+	}
+	names := map[string]string{}
+	for _, l := range lines {
+		names[l.SKU] = l.Name
+	}
+	return v.show(200, "shop/orders", struct {
+		Orders []holdfast.Order
+		Names  map[string]string
+	}{orders, names})
+}
+
+// translate gives lines the names that their items have in the visitor's
+// language.
+func (v *visit) translate(ctx context.Context, lines []holdfast.Line) error {
+	names := map[string]string{}
+	for i := range lines {
+		sku := lines[i].SKU
+		if names[sku] == "" {
+			item, err := v.core.Item(ctx, sku)
+			if err != nil {
+				return err
+			}
+			names[sku] = v.name(item)
+		}
+		lines[i].Name = names[sku]
+	}
+	return nil
 }
