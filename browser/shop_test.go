@@ -2,12 +2,16 @@ package browser
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	_ "github.com/ncruces/go-sqlite3/driver"
 
 	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/gateway"
@@ -26,6 +30,7 @@ import (
 type shop struct {
 	*testing.T
 	core    *holdfast.Holdfast
+	file    string // the store's
 	url     string
 	sims    map[string]string // URLs of the simulators, by gateway
 	wechat  *wechatpaysim.Sim
@@ -61,8 +66,9 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 	s.line, s.url = &line{Listener: l}, "http://"+l.Addr().String()
 	gateways := s.gateways(ctx)
 	var err error
-	s.core, err = holdfast.Open(ctx, "sqlite:"+t.TempDir()+"/shop.db", holdfast.Options{
-		Gateways: gateways, HoldFor: holdFor, PayFor: payFor, Pin: pin, Poll: time.Second, Sweep: 100 * time.Millisecond, Clock: s.now,
+	s.file = t.TempDir() + "/shop.db"
+	s.core, err = holdfast.Open(ctx, "sqlite:"+s.file, holdfast.Options{
+		Preset: "queued", Gateways: gateways, HoldFor: holdFor, PayFor: payFor, Pin: pin, Poll: time.Second, Sweep: 100 * time.Millisecond, Clock: s.now,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +96,21 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 		}
 	})
 	return s
+}
+
+// lock lets nobody write to the store until it is freed.
+func (s *shop) lock() (free func()) {
+	s.Helper()
+	db, err := sql.Open("sqlite3", "file:"+s.file)
+	must(s.T, err)
+	conn, err := db.Conn(s.Context())
+	must(s.T, err)
+	_, err = conn.ExecContext(s.Context(), "BEGIN IMMEDIATE")
+	must(s.T, err)
+	return func() {
+		_, err := conn.ExecContext(s.Context(), "ROLLBACK")
+		must(s.T, errors.Join(err, conn.Close(), db.Close()))
+	}
 }
 
 func (s *shop) gateways(ctx context.Context) map[string]gateway.Gateway {

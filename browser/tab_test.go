@@ -260,12 +260,12 @@ func (b *tab) axe() (found []string) {
 	return found
 }
 
-// snap keeps a picture of the page in $HOLDFAST_SCREENSHOTS, or ./screenshots.
+// snap keeps a picture of the page in $HOLDFAST_SCREENSHOTS, or ../screenshots.
 func (b *tab) snap(name string) {
 	b.Helper()
 	dir := os.Getenv("HOLDFAST_SCREENSHOTS")
 	if dir == "" {
-		dir = "screenshots"
+		dir = "../screenshots"
 	}
 	must(b.T, os.MkdirAll(dir, 0o755))
 	const quality = 100 // PNG

@@ -250,3 +250,17 @@ func TestASecretOpensOneOrder(t *testing.T) {
 	b.do(chromedp.Reload()) // only the # has changed
 	b.sees("How would you like to pay?")
 }
+
+func TestTheLineMovesOnByItself(t *testing.T) {
+	inBoth(t, func(t *testing.T, lang string) {
+		s := openShop(t, mug)
+		b := s.visitor(t, lang)
+		free := s.lock()
+		b.open("/shop/")
+		b.click("#button-mug")
+		b.sees(says{en: "You are in the line", zh: "正在排队"}[lang])
+		b.audit("line")
+		free()
+		b.until(`location.pathname.startsWith("/pay/") && document.querySelector(".ways")`)
+	})
+}

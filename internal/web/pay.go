@@ -169,6 +169,9 @@ func (p *payView) draw() (err error) {
 
 func (w way) is(p *holdfast.Payment) bool { return p.Gateway == w.Gateway && p.Method == w.method }
 
+// Cost is that of all pieces of a line.
+func (p payView) Cost(l holdfast.Line) int64 { return l.Price * l.Quantity }
+
 // Backorder says whether a line was sold though there was no piece of it.
 func (p payView) Backorder() bool {
 	return slices.ContainsFunc(p.Lines, func(l holdfast.Line) bool { return l.Backordered })
