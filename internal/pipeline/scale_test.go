@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -114,13 +115,11 @@ func (s *paperShop) run(d time.Duration) (low, high int) {
 	return low, high
 }
 
-// eachSeed runs the same figures with other dice; with -short only twice.
+var scaleSeeds = flag.Uint64("scale.seeds", 2, "with how many dice each load is simulated")
+
+// eachSeed runs the same figures with other dice.
 func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
-	seeds := uint64(4)
-	if testing.Short() {
-		seeds = 2
-	}
-	for seed := range seeds {
+	for seed := range *scaleSeeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { f(t, seed) })
 	}
 }

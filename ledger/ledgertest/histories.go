@@ -13,7 +13,6 @@ import (
 var histories = []claim{
 	{"RandomHistoriesAgreeWithMemory", func(w *world) { agreeWithMemory(w, 1) }},
 	{"OtherRandomHistoriesAgreeWithMemory", func(w *world) { agreeWithMemory(w, 2) }},
-	{"ConcurrentHistoriesKeepEveryPromise", concurrentHistories},
 }
 
 // author writes random entries over few names, so that they collide: most are

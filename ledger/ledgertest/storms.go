@@ -21,6 +21,7 @@ var storms = []claim{
 	{"TenPayoutsOfOneBalanceCannotOverdraw", payoutsOfOneBalance},
 	{"TransfersKeepTheSumInEverySnapshot", transfersKeepTheSum},
 	{"EventsAreGaplessInCommitOrder", eventsAreGapless},
+	{"ConcurrentHistoriesKeepEveryPromise", concurrentHistories},
 }
 
 // storm lets n+more buyers at once have one unit each of n.
