@@ -306,3 +306,15 @@ func TestClientSecretsAreOfOneOrder(t *testing.T) {
 		t.Error("a client secret is not of its order alone")
 	}
 }
+
+func TestOnlyWaysThatFitAreOffered(t *testing.T) {
+	b := newBench(t)
+	b.item("dear", 20)
+	cheap, dear := b.place("dear", 1), b.place("dear", 11)
+	if got := b.Ways(cheap, PayInput{}); len(got) != 2 || got[0].Method != "page" || got[1].Method != "code" {
+		t.Errorf("got %v, want both methods of the till", got)
+	}
+	if got := b.Ways(dear, PayInput{}); len(got) != 0 {
+		t.Errorf("got %v for what the till can't take", got)
+	}
+}

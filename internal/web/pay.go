@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -268,8 +269,8 @@ func payWith(v *visit) error {
 // overtaken says that the order is no longer what the page showed: the page that
 // comes next says what it is.
 func overtaken(err error) bool {
-	no, ok := err.(*holdfast.Rejection)
-	return ok && no.Code == holdfast.CodeInvalidState
+	var no *holdfast.Rejection
+	return errors.As(err, &no) && no.Code == holdfast.CodeInvalidState
 }
 
 func cancelOrder(v *visit) error {

@@ -102,34 +102,26 @@ func showShop(v *visit) error {
 
 // wares are one page of them.
 func (v *visit) wares(ctx context.Context, after string) (wares []ware, more string, err error) {
-	items, err := v.core.Items(ctx, after, shopPage+1)
+	p, err := v.shelf.page(ctx, v.core, after)
 	if err != nil {
 		return nil, "", err
-	}
-	if len(items) > shopPage {
-		items = items[:shopPage]
-		more = items[shopPage-1].SKU
 	}
 	now, err := v.core.Ledger().Now(ctx)
 	if err != nil {
 		return nil, "", fmt.Errorf("web: store time: %w", err)
 	}
-	for _, item := range items {
-		w, err := v.ware(ctx, item, holdfast.Time(now))
+	for i, item := range p.items {
+		w, err := v.ware(ctx, item, p.stock[i], holdfast.Time(now))
 		if err != nil {
 			return nil, "", err
 		}
 		wares = append(wares, w)
 	}
-	return wares, more, nil
+	return wares, p.more, nil
 }
 
-func (v *visit) ware(ctx context.Context, item holdfast.Item, now holdfast.Time) (ware, error) {
+func (v *visit) ware(ctx context.Context, item holdfast.Item, a holdfast.Availability, now holdfast.Time) (ware, error) {
 	w := ware{Item: item, Cost: item.Price, State: forSale, Hue: hue(item.SKU)}
-	a, err := v.core.Availability(ctx, item.SKU)
-	if err != nil {
-		return w, err
-	}
 	sale, err := v.core.CurrentSale(ctx, item.SKU)
 	if err != nil {
 		return w, err

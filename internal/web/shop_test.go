@@ -200,6 +200,26 @@ func TestAWareSaysHowItIsSold(t *testing.T) {
 	says("Sale is over")
 }
 
+func TestManyWhoWatchCostOneLookAtTheStock(t *testing.T) {
+	o := opens(t, 9)
+	for _, sku := range []string{"a", "b", "c", "d", "e", "f", "g"} {
+		o.put(holdfast.ItemInput{SKU: sku, Name: sku, Price: 1, Currency: "CNY", Stock: 1})
+	}
+	cost := func() int64 {
+		before := o.core.Stats().Queries
+		o.get("/shop/")
+		return o.core.Stats().Queries - before
+	}
+	first := cost()
+	if again := cost(); again*3 > first {
+		t.Errorf("%d queries, then %d for the same stock", first, again)
+	}
+	o.order(o.buy(aKey))
+	if page := o.get("/shop/").Body.String(); !strings.Contains(page, "8 available") {
+		t.Error("what was sold is not seen")
+	}
+}
+
 var linked = regexp.MustCompile(`(?:href|src)="(` + assetRoot + `[^"]+)"`)
 
 func TestTheFirstLoadOfTheShopIsSmall(t *testing.T) {

@@ -42,6 +42,7 @@ type site struct {
 	assets  assets
 	voices  map[string]*voice // by language
 	door    door
+	shelf   shelf
 }
 
 // New makes the handler of all pages of an open store. It expects to be behind

@@ -61,8 +61,8 @@ const swap = (page) => {
     if (!old || said.get(el.id) === el.outerHTML) continue;
     said.set(el.id, el.outerHTML);
     const focus = old.contains(document.activeElement) ? document.activeElement.id : "";
-    old.replaceWith(el);
-    showTimes(el);
+    old.replaceChildren(...el.childNodes); // the element stays: screen readers follow it
+    showTimes(old);
     if (focus) (document.getElementById(focus) ?? document.getElementById("main")).focus();
   }
   document.title = page.title;

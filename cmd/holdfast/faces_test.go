@@ -1,0 +1,81 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-pay/holdfast"
+	"github.com/holdfast-pay/holdfast/httpapi"
+	"github.com/holdfast-pay/holdfast/internal/web"
+)
+
+// A page of the shop hears of stock over the API's own stream.
+func TestAShopsPageHearsOfItsStock(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	core, err := holdfast.Open(ctx, newStore(t), holdfast.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	api := faces(core, httpapi.Options{}, web.Options{Shop: true})
+	l, err := listen(ctx, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httpapi.Server(api, nil)
+	go srv.Serve(l)
+	t.Cleanup(func() {
+		api.Drain()
+		if err := srv.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := core.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := core.PutItems(ctx, []holdfast.ItemInput{{SKU: "tee", Name: "Tee", Price: 100, Currency: "CNY", Stock: 7}}, func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if page := read(ctx, t, address(l)+"/shop/"); !strings.Contains(page, "7 available") {
+		t.Errorf("the shop does not show its stock:\n%s", page)
+	}
+	res := get(ctx, t, address(l)+"/shop/live")
+	lines := bufio.NewScanner(res.Body)
+	if _, err := core.Adjust(ctx, holdfast.Key{}, holdfast.Adjustment{SKU: "tee", Quantity: -1, Reason: "lost"}); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `"available":6`) {
+			return
+		}
+	}
+	t.Errorf("the stream ended without the news: %v", lines.Err())
+}
+
+func get(ctx context.Context, t *testing.T, url string) *http.Response {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res
+}
+
+func read(ctx context.Context, t *testing.T, url string) string {
+	t.Helper()
+	b, err := io.ReadAll(get(ctx, t, url).Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
