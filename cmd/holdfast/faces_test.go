@@ -44,6 +44,9 @@ func TestAShopsPageHearsOfItsStock(t *testing.T) {
 	if page := read(ctx, t, address(l)+"/shop/"); !strings.Contains(page, "7 available") {
 		t.Errorf("the shop does not show its stock:\n%s", page)
 	}
+	if res := get(ctx, t, address(l)+"/shop/live", "Origin", "https://evil.example"); res.StatusCode != http.StatusForbidden {
+		t.Errorf("a page of another site: got %s, want 403", res.Status)
+	}
 	res := get(ctx, t, address(l)+"/shop/live")
 	lines := bufio.NewScanner(res.Body)
 	if _, err := core.Adjust(ctx, holdfast.Key{}, holdfast.Adjustment{SKU: "tee", Quantity: -1, Reason: "lost"}); err != nil {
@@ -57,11 +60,15 @@ func TestAShopsPageHearsOfItsStock(t *testing.T) {
 	t.Errorf("the stream ended without the news: %v", lines.Err())
 }
 
-func get(ctx context.Context, t *testing.T, url string) *http.Response {
+// get asks for a page; header is name and value, by turns.
+func get(ctx context.Context, t *testing.T, url string, header ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -176,13 +176,23 @@ func (s *shop) fill(ctx context.Context, stock int) error {
 	return s.core.PutItems(ctx, items, func() {})
 }
 
-// reopen puts something on sale that people have the time to pay for.
+// reopen puts something on sale that people have the time to pay for: now, and
+// in a little while.
 func (s *shop) reopen(ctx context.Context) error {
 	s.clock.set(1)
-	return s.core.PutItems(ctx, []holdfast.ItemInput{{
-		SKU: tryItem, Name: "Mug", Names: map[string]string{"en": "Mug", "zh": "马克杯"}, Price: 900, Currency: "CNY",
-		HoldFor: 15 * time.Minute, Stock: 100,
-	}}, func() {})
+	const hold = 15 * time.Minute
+	if err := s.core.PutItems(ctx, []holdfast.ItemInput{
+		{SKU: tryItem, Name: "Mug", Names: map[string]string{"en": "Mug", "zh": "马克杯"}, Price: 900, Currency: "CNY", HoldFor: hold, Stock: 100},
+		{SKU: "seat", Name: "Front row seat", Names: map[string]string{"en": "Front row seat", "zh": "前排座位"}, Price: 28000, Currency: "CNY", HoldFor: hold, Stock: 5},
+		{SKU: "print", Name: "Signed print", Names: map[string]string{"en": "Signed print", "zh": "签名版画"}, Price: 12000, Currency: "CNY", HoldFor: hold, Stock: 20},
+	}, func() {}); err != nil {
+		return err
+	}
+	now := s.clock.now()
+	_, err := s.core.PutSale(ctx, holdfast.Key{}, holdfast.SaleInput{
+		SKU: "print", OpensAt: now.Add(2 * time.Minute), ClosesAt: now.Add(time.Hour), Price: 6000, PerCustomer: 2,
+	})
+	return err
 }
 
 // ways are those that buyers have: the usual one of each gateway, or all of the

@@ -108,6 +108,7 @@ func TestOrdersOfOthersAreNotThere(t *testing.T) {
 		t.Fatalf("the buyer gets %d", w.Code)
 	}
 	o.cookies = map[string]*http.Cookie{}
+	o.get("/shop/") // another buyer
 	for _, w := range []*httptest.ResponseRecorder{
 		o.get("/pay/" + id), o.get("/pay/" + id + "/live"), o.post("/pay/" + id + "/cancel"), o.post("/pay/"+id+"/with", "way", "stripe.checkout", "key", aKey),
 		o.post("/pay/"+id, "secret", o.core.ClientSecret("another")), o.get("/pay/none"), o.get("/shop/line/web-x.y"), o.get("/shop/line/web-x.y/live"),
@@ -162,6 +163,20 @@ func TestNamesAreTextAndNotMarkup(t *testing.T) {
 		page := o.get(path).Body.String()
 		if strings.Contains(page, "<script>alert") || strings.Contains(page, "<img") || !strings.Contains(page, "&lt;script&gt;") {
 			t.Errorf("%s: a name is taken for markup", path)
+		}
+	}
+}
+
+func TestCookiesOfASecureSiteAreSecure(t *testing.T) {
+	o := open(t, Options{Shop: true, URL: "https://shop.example"}, holdfast.Options{Passive: true})
+	o.get("/shop/")
+	o.post("/web/language", "lang", "zh", "back", "/shop/")
+	if len(o.cookies) != 2 {
+		t.Errorf("got %d cookies, want the buyer's and the language's", len(o.cookies))
+	}
+	for name, c := range o.cookies {
+		if !c.Secure || !c.HttpOnly {
+			t.Errorf("%s is sent in the clear or read by scripts", name)
 		}
 	}
 }

@@ -87,6 +87,25 @@ func namedKeys(t *testing.T) (keys []string) {
 	return keys
 }
 
+// inline is what the policy refuses: a script, a style, a handler in the markup.
+var inline = regexp.MustCompile(`(?i)<script(?:[^>]*)?>\s*[^<\s]|<style|\sstyle=|\son[a-z]+=|javascript:`)
+
+func TestTemplatesHaveNothingInline(t *testing.T) {
+	err := fs.WalkDir(templates, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		b, err := templates.ReadFile(p)
+		if m := inline.Find(b); m != nil {
+			t.Errorf("%s has %q", p, m)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestAmountsAreWrittenAsReadersDo(t *testing.T) {
 	voices := loadVoices(loadAssets())
 	for _, c := range []struct {

@@ -26,11 +26,13 @@ const showTimes = (root) => {
 };
 
 const two = (n) => String(n).padStart(2, "0");
+const days = new Intl.NumberFormat(locale, { style: "unit", unit: "day", unitDisplay: "long" });
 const span = (ms) => {
   const s = Math.ceil(Math.max(0, ms) / 1000);
   const [d, h, m] = [Math.floor(s / 86400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60];
-  const text = s >= 3600 ? `${two(h)}:${two(m)}:${two(s % 60)}` : `${two(m)}:${two(s % 60)}`;
-  return d > 0 ? `${d} × 24:00 + ${text}` : text;
+  const rest = `${two(m)}:${two(s % 60)}`;
+  if (d > 0) return `${days.format(d)} ${two(h)}:${rest}`;
+  return h > 0 ? `${two(h)}:${rest}` : rest;
 };
 
 // tick shows what is left of every countdown. One that has ended asks once.
