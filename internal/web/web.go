@@ -38,11 +38,11 @@ type site struct {
 	core    *holdfast.Holdfast
 	o       Options
 	mux     *http.ServeMux
+	shelf   shelf
 	origins *http.CrossOriginProtection
 	assets  assets
 	voices  map[string]*voice // by language
 	door    door
-	shelf   shelf
 }
 
 // New makes the handler of all pages of an open store. It expects to be behind
