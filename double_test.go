@@ -109,12 +109,18 @@ func (g *till) Refund(_ context.Context, r gateway.Refund) gateway.RefundAnswer 
 		}
 		return gateway.Answer{Outcome: gateway.Done}
 	})
-	return gateway.RefundAnswer{Outcome: a.Outcome, Status: g.refunds[r.ID], Ref: "re_" + r.ID, Code: a.Code, Err: a.Err}
+	return gateway.RefundAnswer{Outcome: a.Outcome, Status: g.refunded(r.ID), Ref: "re_" + r.ID, Code: a.Code, Err: a.Err}
+}
+
+func (g *till) refunded(id string) gateway.RefundStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refunds[id]
 }
 
 func (g *till) QueryRefund(_ context.Context, r gateway.Refund) gateway.RefundAnswer {
 	a := g.call("look", gateway.Payment{ID: r.ID}, func() gateway.Answer { return gateway.Answer{Outcome: gateway.Done} })
-	return gateway.RefundAnswer{Outcome: a.Outcome, Status: g.refunds[r.ID], Ref: "re_" + r.ID, Code: a.Code, Err: a.Err}
+	return gateway.RefundAnswer{Outcome: a.Outcome, Status: g.refunded(r.ID), Ref: "re_" + r.ID, Code: a.Code, Err: a.Err}
 }
 
 func (g *till) Parse(_ http.Header, body []byte, _ time.Time) (n gateway.Notification, err error) {
