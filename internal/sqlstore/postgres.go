@@ -58,6 +58,7 @@ func openPostgres(ctx context.Context, url string, o Options) (conns, error) {
 	cfg.ConnectTimeout = dialTimeout
 	for name, value := range map[string]string{
 		"application_name":                    "holdfast",
+		"jit":                                 "off", // to compile a statement takes longer than any of ours; it is done to all that use what is off below
 		"default_transaction_isolation":       "read committed",
 		"default_transaction_read_only":       "off",
 		"lock_timeout":                        strconv.FormatInt(lockTimeout.Milliseconds(), 10),
