@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-func TestEndpointsAreOnTheInternetOverHTTPSAndNowhereElse(t *testing.T) { // rows 73, 74, 75, 78
+func TestEndpointsAreOnTheInternetOverHTTPSAndNowhereElse(t *testing.T) {
 	for _, url := range []string{
 		"https://127.0.0.1/", "https://localhost/", "https://a.localhost/", "https://[::1]/", "https://0.0.0.0/", "https://[::]/", "https://[::ffff:127.0.0.1]/",
 		"https://169.254.169.254/latest", "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.0.1/", "https://100.64.0.1/",
@@ -94,7 +94,7 @@ func readFull(c net.Conn, b []byte) (n int, err error) {
 }
 
 // The name was public when it was saved, and is not when it is dialled.
-func TestANameThatResolvesToAPrivateAddressIsNotDialled(t *testing.T) { // row 76
+func TestANameThatResolvesToAPrivateAddressIsNotDialled(t *testing.T) {
 	var refused *addressRefused
 	for _, to := range [][4]byte{{127, 0, 0, 1}, {169, 254, 169, 254}, {10, 0, 0, 1}} {
 		_, err := hookClient(false, names(to)).Get("https://shop.example/hooks")
@@ -115,7 +115,7 @@ func TestANameThatResolvesToAPrivateAddressIsNotDialled(t *testing.T) { // row 7
 	resp.Body.Close()
 }
 
-func TestRedirectsAreNotFollowed(t *testing.T) { // row 77
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	b := newBench(t, hooked)
 	r := newReceiver(t)
 	e, _ := b.endpoint(r.URL, "order.held")
@@ -127,13 +127,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) { // row 77
 	}
 }
 
-func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) { // row 79
+func TestTheProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	if tr := hookClient(false, nil).Transport.(*http.Transport); tr.Proxy != nil {
 		t.Error("there is a proxy")
 	}
 }
 
-func TestAnEndlessAnswerIsReadOnlyInPartAndKeptNowhere(t *testing.T) { // row 80
+func TestAnEndlessAnswerIsReadOnlyInPartAndKeptNowhere(t *testing.T) {
 	b := newBench(t, hooked)
 	const pages = 4096 // of 16 KiB: as good as endless
 	cut := make(chan bool, 1)
@@ -160,7 +160,7 @@ func TestAnEndlessAnswerIsReadOnlyInPartAndKeptNowhere(t *testing.T) { // row 80
 	}
 }
 
-func TestAnEndpointThatNeverAnswersIsGivenUpInTime(t *testing.T) { // row 80
+func TestAnEndpointThatNeverAnswersIsGivenUpInTime(t *testing.T) {
 	b := newBench(t, hooked)
 	b.hooks.client.Timeout = 20 * time.Millisecond
 	r := newReceiver(t)

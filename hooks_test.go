@@ -179,7 +179,7 @@ func TestAReplacedSecretGoesOnSigningForADay(t *testing.T) {
 	}
 }
 
-func TestTriesAreSpreadOver76HoursAndThenTheEndpointIsDisabled(t *testing.T) { // row 81
+func TestTriesAreSpreadOver76HoursAndThenTheEndpointIsDisabled(t *testing.T) {
 	b := newBench(t, hooked)
 	r := newReceiver(t)
 	r.answer(500)

@@ -40,7 +40,7 @@ func TestWrongKeysAreAllAnsweredAlike(t *testing.T) {
 			first = body
 		}
 		if body != first {
-			t.Errorf("row 53: got %s, want %s", body, first)
+			t.Errorf("got %s, want %s", body, first)
 		}
 		if a.header.Get("WWW-Authenticate") == "" {
 			t.Error("401 without WWW-Authenticate")
@@ -86,7 +86,7 @@ func TestFailedAttemptsAreCountedByAddress(t *testing.T) {
 	}
 	a := s.send(http.MethodGet, "/v1/items", "", "Authorization: Bearer hf_"+rand.Text()).want(429, "too_many_failed_attempts")
 	if got := a.header.Get("Retry-After"); got != "61" && got != "60" {
-		t.Errorf("row 58: got Retry-After %q, want the rest of the minute", got)
+		t.Errorf("got Retry-After %q, want the rest of the minute", got)
 	}
 	// A proxy in front must not be locked out by one of those behind it.
 	s.do(http.MethodGet, "/v1/items", "").want(200, "")
@@ -119,7 +119,7 @@ func TestSecretOpensItsOwnOrderOnly(t *testing.T) {
 	wrong := hidden(s.send(http.MethodGet, "/v1/orders/nothing", "", secret))
 	for _, path := range []string{"/v1/orders/" + other.ID, "/v1/orders/" + other.ID + "/events", "/v1/payments/" + theirs, "/v1/payments/nothing"} {
 		if got := hidden(s.send(http.MethodGet, path, "", secret)); got != wrong {
-			t.Errorf("rows 55 and 87: %s: got %s, want %s", path, got, wrong)
+			t.Errorf("%s: got %s, want %s", path, got, wrong)
 		}
 	}
 	for _, path := range []string{"/v1/orders/" + other.ID + "/payments", "/v1/orders/" + other.ID + "/cancel"} {
@@ -175,7 +175,7 @@ func TestSecretsAreNeverLogged(t *testing.T) {
 	}
 	for _, secret := range []string{s.key, o.ClientSecret, "canary"} {
 		if strings.Contains(log, secret) {
-			t.Errorf("row 95: the log holds %q", secret)
+			t.Errorf("the log holds %q", secret)
 		}
 	}
 }

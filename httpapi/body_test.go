@@ -156,7 +156,7 @@ func TestOnlyJSONIsRead(t *testing.T) {
 	s.do(http.MethodPost, "/v1/orders", oneTee, "Content-Encoding: gzip").want(415, "unsupported_media_type")
 	a := s.do(http.MethodGet, "/v1/items", "", "Accept: application/xml").want(200, "")
 	if got := a.header.Get("Content-Type"); got != "application/json" {
-		t.Errorf("row 23: got %q, want JSON", got)
+		t.Errorf("got %q, want JSON", got)
 	}
 }
 

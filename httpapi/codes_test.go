@@ -128,7 +128,7 @@ func TestFailuresSayAsMuchAsTheyMay(t *testing.T) {
 		{fmt.Errorf("holdfast: %w", context.DeadlineExceeded), 503, "outcome_unknown", true, false},
 		{fmt.Errorf("holdfast: %w", context.Canceled), 503, "outcome_unknown", true, false},
 		{fmt.Errorf("holdfast: %w: SQLITE_BUSY", holdfast.ErrUnavailable), 503, "outcome_unknown", true, true},
-		{errors.New("SQLITE_FULL: disk of db7 is full"), 500, "internal", false, true}, // row 96
+		{errors.New("SQLITE_FULL: disk of db7 is full"), 500, "internal", false, true},
 	} {
 		log.Reset()
 		w := httptest.NewRecorder()

@@ -152,7 +152,7 @@ func TestStreamsOfOneCallerAreCounted(t *testing.T) {
 		feeds[i] = s.follow("/v1/events", "Authorization: Bearer "+s.key)
 		feeds[i].want("item.updated")
 	}
-	s.do(http.MethodGet, "/v1/events", "").want(429, "too_many_streams") // row 86
+	s.do(http.MethodGet, "/v1/events", "").want(429, "too_many_streams")
 	own := s.order(oneTee)
 	s.follow("/v1/orders/"+own.ID+"/events", "Client-Secret: "+own.ClientSecret).want("order.held")
 	feeds[0].resp.Body.Close()
@@ -232,7 +232,7 @@ func TestReaderThatDoesNotReadIsDropped(t *testing.T) {
 	select {
 	case <-dropped:
 	case <-time.After(30 * time.Second):
-		t.Error("row 86: the stream is still open")
+		t.Error("the stream is still open")
 	}
 	close(l.c)
 	<-stopped

@@ -115,11 +115,11 @@ func TestPreflightGivesNoPermission(t *testing.T) {
 		a := s.send(method, "/v1/orders", "", "Origin: https://evil.example", "Access-Control-Request-Method: POST")
 		for name := range a.header {
 			if strings.HasPrefix(name, "Access-Control-") {
-				t.Errorf("row 31: %s answers with %s", method, name)
+				t.Errorf("%s answers with %s", method, name)
 			}
 		}
 		if method == http.MethodOptions && (a.status != 204 || a.header.Get("Allow") != "GET, POST, HEAD, OPTIONS") {
-			t.Errorf("row 31: got %d, Allow %q", a.status, a.header.Get("Allow"))
+			t.Errorf("got %d, Allow %q", a.status, a.header.Get("Allow"))
 		}
 	}
 }
@@ -184,7 +184,7 @@ func TestStalledRequestsAreClosed(t *testing.T) {
 		}
 	})
 	if got := s.log.String(); got != "" {
-		t.Errorf("row 26: clients' faults were logged: %s", got)
+		t.Errorf("clients' faults were logged: %s", got)
 	}
 }
 
@@ -226,10 +226,10 @@ func TestPanicSaysNothing(t *testing.T) {
 	s.gateway.breaks(errPanic)
 	a := s.send(http.MethodPost, "/webhooks/till", "{}").want(500, "internal")
 	if strings.Contains(string(a.body), "secret") {
-		t.Errorf("row 96: got %s", a.body)
+		t.Errorf("got %s", a.body)
 	}
 	if log := s.log.String(); !strings.Contains(log, a.header.Get("Request-Id")) || !strings.Contains(log, "shop_test.go") {
-		t.Errorf("row 96: the log does not say where: %s", log)
+		t.Errorf("the log does not say where: %s", log)
 	}
 	s.gateway.breaks(nil)
 	s.send(http.MethodGet, "/healthz", "").want(200, "")

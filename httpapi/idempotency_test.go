@@ -65,7 +65,7 @@ func TestReplayIsTheSameToTheByte(t *testing.T) {
 	} {
 		a := s.keyed(firstKey, http.MethodPost, "/v1/orders", body).want(201, "")
 		if !bytes.Equal(a.body, first.body) || a.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("row 48: got %s, want %s", a.body, first.body)
+			t.Errorf("got %s, want %s", a.body, first.body)
 		}
 	}
 	if got := s.available(); got != openingStock-2 {
@@ -90,7 +90,7 @@ func TestKeysOfTwoCallersAreStrangers(t *testing.T) {
 	s.key = s.newKey(holdfast.ScopeWrite)
 	second := s.keyed(firstKey, http.MethodPost, "/v1/orders", oneTee).want(201, "")
 	if first.str("id") == second.str("id") || second.header.Get("Idempotent-Replayed") != "" {
-		t.Errorf("row 50: the second caller got the first one's order")
+		t.Errorf("the second caller got the first one's order")
 	}
 }
 
@@ -105,11 +105,11 @@ func TestFiftyAtOnceAreOneOrder(t *testing.T) {
 	wg.Wait()
 	for _, id := range ids {
 		if id != ids[0] {
-			t.Errorf("row 51: got order %s, want %s", id, ids[0])
+			t.Errorf("got order %s, want %s", id, ids[0])
 		}
 	}
 	if got := s.available(); got != openingStock-1 {
-		t.Errorf("row 51: got %d available, want %d", got, openingStock-1)
+		t.Errorf("got %d available, want %d", got, openingStock-1)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestOrderLivesFromHoldToRefund(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 	path := "/v1/orders/" + o.ID
-	s.do(http.MethodPost, path+"/fulfil", "").want(409, "invalid_state") // row 90: ship before pay
+	s.do(http.MethodPost, path+"/fulfil", "").want(409, "invalid_state") // ship before pay
 	var pay holdfast.Payment
 	s.do(http.MethodPost, path+"/payments", `{"return_url":"http://localhost:3000/back"}`).want(201, "").into(&pay)
 	if pay.State != "open" || pay.URL == "" || pay.Amount != 3000 {
@@ -52,7 +52,7 @@ func TestOrderLivesFromHoldToRefund(t *testing.T) {
 	if got := s.do(http.MethodPost, path+"/fulfil", "").want(200, "").str("state"); got != "fulfilled" {
 		t.Errorf("got %s, want fulfilled", got)
 	}
-	s.do(http.MethodPost, path+"/refunds", `{"amount":3001}`).want(422, "refund_exceeds_capture") // row 88
+	s.do(http.MethodPost, path+"/refunds", `{"amount":3001}`).want(422, "refund_exceeds_capture")
 	s.do(http.MethodPost, path+"/refunds", `{"amount":0}`).want(422, "amount_out_of_range")
 	s.do(http.MethodPost, path+"/refunds", `{"restock":[{"sku":"tee","quantity":3}]}`).want(422, "restock_exceeds_sold")
 	refund := s.do(http.MethodPost, path+"/refunds", `{"amount":1500,"reason":"too small","restock":[{"sku":"tee","quantity":1}]}`).want(201, "")
@@ -102,7 +102,7 @@ func TestCancelledOrderGivesItsStockBack(t *testing.T) {
 	if got := s.available(); got != openingStock {
 		t.Errorf("got %d available, want %d", got, openingStock)
 	}
-	s.do(http.MethodPost, "/v1/orders/"+o.ID+"/payments", "{}").want(409, "invalid_state") // row 90: pay a cancelled order
+	s.do(http.MethodPost, "/v1/orders/"+o.ID+"/payments", "{}").want(409, "invalid_state") // pay a cancelled order
 	open := s.order(oneTee)
 	s.do(http.MethodPost, "/v1/orders/"+open.ID+"/payments", "{}").want(201, "")
 	if got := s.do(http.MethodPost, "/v1/orders/"+open.ID+"/cancel", "").want(202, "").str("state"); got != "closing" {
@@ -120,7 +120,7 @@ func TestItemsAreReplacedByWhoKnowsThem(t *testing.T) {
 	if got := next.header.Get("ETag"); got != `"v2"` {
 		t.Errorf("got ETag %s, want v2", got)
 	}
-	s.do(http.MethodPost, "/v1/items", item(`"price":300`), `If-Match: "v1"`).want(412, "stale") // row 103
+	s.do(http.MethodPost, "/v1/items", item(`"price":300`), `If-Match: "v1"`).want(412, "stale")
 	s.do(http.MethodPost, "/v1/items", item(`"if_match":1`)).want(412, "stale")
 	for _, tag := range []string{"*", "v2", `W/"v2"`, `"v"`, `"v0"`, `"vx"`} {
 		s.do(http.MethodPost, "/v1/items", item(`"price":300`), "If-Match: "+tag).want(400, "invalid_parameter")
@@ -139,7 +139,7 @@ func TestMarkupIsKeptAndHarmless(t *testing.T) {
 	s.do(http.MethodPost, "/v1/items", item(`"name":"`+name+`"`)).want(201, "")
 	a := s.do(http.MethodGet, "/v1/items/cap", "")
 	if a.str("name") != name || strings.Contains(string(a.body), "<") {
-		t.Errorf("rows 40 and 43: got %s", a.body)
+		t.Errorf("got %s", a.body)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestCursorsAreOnesOwn(t *testing.T) {
 	s.do(http.MethodGet, "/v1/items?cursor="+p.NextCursor, "").want(400, "invalid_cursor")
 	s.do(http.MethodGet, "/v1/orders?cursor="+p.NextCursor, "").want(200, "")
 	s.key = s.newKey(holdfast.ScopeRead)
-	s.do(http.MethodGet, "/v1/orders?cursor="+p.NextCursor, "").want(400, "invalid_cursor") // row 56
+	s.do(http.MethodGet, "/v1/orders?cursor="+p.NextCursor, "").want(400, "invalid_cursor")
 }
 
 func TestBadParametersAreRefused(t *testing.T) {

@@ -81,7 +81,7 @@ func TestAPayoutIsHeldThenPaid(t *testing.T) {
 	s.do(http.MethodGet, "/v1/payouts/nothing", "").want(404, "not_found")
 }
 
-func TestALargePayoutWaitsForAnotherKey(t *testing.T) { // row 93
+func TestALargePayoutWaitsForAnotherKey(t *testing.T) {
 	s := openBank(t, `,"limits":[{"currency":"EUR","approve_above":50}]`)
 	var p holdfast.Payout
 	s.do(http.MethodPost, "/v1/payouts", sixty).want(202, "").into(&p)
@@ -112,7 +112,7 @@ func TestMoneyMovesBetweenAccountsOverHTTP(t *testing.T) {
 	hold := s.do(http.MethodPost, "/v1/holds", fmt.Sprintf(body, 50, `,"hold_seconds":60`)).want(201, "").str("id")
 	s.has("ann", 90, 50, 40)
 	s.do(http.MethodPost, "/v1/holds/"+hold+"/extend", `{"hold_seconds":3600}`).want(200, "")
-	s.do(http.MethodPost, "/v1/holds/"+hold+"/commit", `{"amount":51}`).want(422, "exceeds_hold") // row 89
+	s.do(http.MethodPost, "/v1/holds/"+hold+"/commit", `{"amount":51}`).want(422, "exceeds_hold")
 	s.do(http.MethodPost, "/v1/holds/"+hold+"/commit", `{"amount":20,"keep":true}`).want(200, "")
 	s.do(http.MethodPost, "/v1/holds/"+hold+"/void", "").want(200, "")
 	s.do(http.MethodPost, "/v1/holds/"+hold+"/commit", `{}`).want(409, "hold_final")

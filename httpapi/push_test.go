@@ -84,7 +84,7 @@ func TestABuyerHearsHisOwnTopicAndNoDocuments(t *testing.T) {
 	s := openShop(t, httpapi.Options{})
 	own, other := s.order(oneTee), s.order(oneTee)
 	secret := "Client-Secret: " + own.ClientSecret
-	s.send(http.MethodGet, "/v1/push?topic=order/"+other.ID, "", secret).want(404, "not_found") // row 87
+	s.send(http.MethodGet, "/v1/push?topic=order/"+other.ID, "", secret).want(404, "not_found")
 	s.send(http.MethodGet, "/v1/push?topic=stock/tee", "", secret).want(404, "not_found")
 	s.send(http.MethodGet, "/v1/push?topic=stock/tee&topic=order/"+own.ID, "", secret).want(403, "forbidden_scope")
 	s.send(http.MethodGet, "/v1/push", "", secret).want(403, "forbidden_scope")
@@ -97,7 +97,7 @@ func TestABuyerHearsHisOwnTopicAndNoDocuments(t *testing.T) {
 	}
 }
 
-func TestPagesOfOtherSitesCannotListen(t *testing.T) { // row 86
+func TestPagesOfOtherSitesCannotListen(t *testing.T) {
 	s := openShop(t, httpapi.Options{})
 	for _, origin := range []string{"https://evil.example", "null"} {
 		_, resp, err := websocket.Dial(t.Context(), s.url+"/v1/push", &websocket.DialOptions{HTTPHeader: http.Header{"Origin": {origin}, "Authorization": {"Bearer " + s.key}}})

@@ -102,13 +102,13 @@ func TestOnlyStripesOwnBytesMoveAnything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.send(http.MethodPost, "/webhooks/stripe", string(n.body)).want(401, "signature_missing") // row 60
+	s.send(http.MethodPost, "/webhooks/stripe", string(n.body)).want(401, "signature_missing")
 	for _, bad := range []notice{
-		{n.signature, flipped}, {n.signature, again}, {n.signature, append(bytes.Clone(n.body), '\n')}, // row 61
-		{strings.Replace(n.signature, "v1=", "v0=", 1), n.body}, // row 64
+		{n.signature, flipped}, {n.signature, again}, {n.signature, append(bytes.Clone(n.body), '\n')},
+		{strings.Replace(n.signature, "v1=", "v0=", 1), n.body},
 	} {
 		if a := s.notify(bad); a.status != 401 {
-			t.Errorf("row 61: got %d %s, want 401", a.status, a.body)
+			t.Errorf("got %d %s, want 401", a.status, a.body)
 		}
 	}
 	if got := s.state(o.ID); got != "paying" {
@@ -119,9 +119,9 @@ func TestOnlyStripesOwnBytesMoveAnything(t *testing.T) {
 		t.Errorf("got order %s, want paid", got)
 	}
 	before := s.do(http.MethodGet, "/v1/orders/"+o.ID, "")
-	s.notify(n).want(200, "") // row 63
+	s.notify(n).want(200, "")
 	if after := s.do(http.MethodGet, "/v1/orders/"+o.ID, ""); !bytes.Equal(before.body, after.body) {
-		t.Errorf("row 63: got %s, want %s", after.body, before.body)
+		t.Errorf("got %s, want %s", after.body, before.body)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestOldAndFutureNotificationsAreRefused(t *testing.T) {
 	for _, skew := range []time.Duration{-6 * time.Minute, 6 * time.Minute} {
 		s.clock = time.Now().Add(skew)
 		o, n := s.paid()
-		s.notify(n).want(401, "timestamp_out_of_range") // row 62
+		s.notify(n).want(401, "timestamp_out_of_range")
 		if got := s.state(o.ID); got != "paying" {
 			t.Errorf("got order %s, want paying", got)
 		}
@@ -151,11 +151,11 @@ func TestAuthenticButWrongNotificationIsTakenAndMovesNothing(t *testing.T) {
 	for i, body := range []string{note("n1", payment, 1499, "EUR"), note("n2", payment, 1500, "USD"), note("n3", "nobody", 1500, "EUR")} {
 		a := s.send(http.MethodPost, "/webhooks/till", body, "Signature: good")
 		if a.status != 200 || string(a.body) != "thank you" {
-			t.Errorf("row 68: case %d: got %d %s", i, a.status, a.body)
+			t.Errorf("case %d: got %d %s", i, a.status, a.body)
 		}
 	}
 	if got := s.do(http.MethodGet, "/v1/orders/"+o.ID, "").str("state"); got != "paying" {
-		t.Errorf("row 68: got order %s, want paying", got)
+		t.Errorf("got order %s, want paying", got)
 	}
 	s.send(http.MethodPost, "/webhooks/till", note("n4", payment, 1500, "EUR"), "Signature: good").want(200, "")
 	if got := s.do(http.MethodGet, "/v1/orders/"+o.ID, "").str("state"); got != "paid" {
@@ -184,7 +184,7 @@ func TestEveryFaultOfANotificationHasItsAnswer(t *testing.T) {
 	}
 	s.gateway.breaks(nil)
 	s.send(http.MethodPost, "/webhooks/nobody", "{}").want(404, "not_found")
-	s.send(http.MethodPost, "/webhooks/till", strings.Repeat("a", 256<<10+1), "Signature: good").want(413, "body_too_large") // row 69
+	s.send(http.MethodPost, "/webhooks/till", strings.Repeat("a", 256<<10+1), "Signature: good").want(413, "body_too_large")
 	s.send(http.MethodPost, "/webhooks/till", strings.Repeat("a", 256<<10), "Signature: good").want(400, "malformed_notification")
 	s.send(http.MethodGet, "/webhooks/till", "").want(405, "method_not_allowed")
 }
