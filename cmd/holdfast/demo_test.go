@@ -18,7 +18,7 @@ func TestTheDemoKeepsEveryPromise(t *testing.T) {
 		seed          int
 		faults        string
 		buyers, stock int
-	}{{mixed, 1, "on", 200, 20}, {"alipay", 2, "on", 40, 4}, {"wechatpay", 3, "on", 40, 4}, {"stripe", 4, "on", 40, 4}, {mixed, 5, "off", 100, 10}} {
+	}{{mixed, 1, "on", 150, 15}, {"alipay", 2, "on", 20, 2}, {"wechatpay", 3, "on", 20, 2}, {"stripe", 4, "on", 20, 2}, {mixed, 5, "off", 50, 5}} {
 		t.Run(fmt.Sprintf("%s seed %d faults %s", c.gateway, c.seed, c.faults), func(t *testing.T) {
 			t.Parallel()
 			r := do(t, "demo", "--once", "--json", "--gateway", c.gateway, "--buyers", fmt.Sprint(c.buyers),
