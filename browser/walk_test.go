@@ -34,7 +34,10 @@ const (
 // inBoth walks in both languages.
 func inBoth(t *testing.T, walk func(*testing.T, string)) {
 	for _, lang := range []string{en, zh} {
-		t.Run(lang, func(t *testing.T) { walk(t, lang) })
+		t.Run(lang, func(t *testing.T) {
+			t.Parallel()
+			walk(t, lang)
+		})
 	}
 }
 
@@ -103,13 +106,16 @@ func TestABuyerPaysByEveryWay(t *testing.T) {
 		b.click(way("wechatpay.native")) // and back: Alipay can't tell yet that nobody will come
 		b.sees(says{en: "WeChat Pay opens as soon as", zh: "确认关闭后才会启用微信支付"}[lang])
 		b.audit("switch")
-		phone.scan("alipay", b.code())
+		phone.open(b.code()) // somebody comes, so that it can be closed for certain
+		s.later(10 * time.Second)
+		b.sees(says{en: "Scan with WeChat", zh: "请用微信扫码"}[lang])
+		phone.scan("wechatpay", b.code())
 		b.sees(paid[lang])
 		b.audit("paid")
 
 		b.buy("mug", "1")
-		b.click(way("wechatpay.native"))
-		phone.scan("wechatpay", b.code())
+		b.click(way("alipay.precreate"))
+		phone.scan("alipay", b.code())
 		b.sees(paid[lang])
 
 		for _, there := range []string{"alipay.page", "stripe.checkout"} {
