@@ -38,6 +38,7 @@ type Holdfast struct {
 	items    cache[Item]
 	sales    cache[flow.Calendar] // by SKU
 	auth     cache[APIKey]
+	hashing  chan struct{} // one for each password that is hashed
 	bell     *bell
 	tail     tail
 	states   states
@@ -61,12 +62,13 @@ func Open(ctx context.Context, url string, o Options) (*Holdfast, error) {
 		return nil, fmt.Errorf("holdfast: open: %w", err)
 	}
 	h := &Holdfast{o: o, log: o.Logger, store: store, applier: store, bell: newBell(),
-		tail:   tail{grown: make(chan struct{}, 1), written: make(chan struct{}, 1)},
-		hooks:  newHooks(hookClient(o.PrivateEndpoints, nil)),
-		states: states{grown: make(chan struct{}, 1), of: map[string]*state{}},
-		items:  cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
-		sales:  cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
-		auth:   cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
+		tail:    tail{grown: make(chan struct{}, 1), written: make(chan struct{}, 1)},
+		hooks:   newHooks(hookClient(o.PrivateEndpoints, nil)),
+		states:  states{grown: make(chan struct{}, 1), of: map[string]*state{}},
+		items:   cache[Item]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		sales:   cache[flow.Calendar]{maxAge: itemMaxAge, maxCount: itemMaxCount},
+		hashing: make(chan struct{}, hashers),
+		auth:    cache[APIKey]{maxAge: authMaxAge, maxCount: authMaxCount},
 	}
 	if h.shared, err = share(ctx, o.Redis, store.ID()); err != nil {
 		return nil, errors.Join(fmt.Errorf("holdfast: open: %w", err), store.Close())

@@ -84,15 +84,7 @@ func (h *Holdfast) putKey(ctx context.Context, hash string, k APIKey) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: put key %s: %w", k.ID, err)
 	}
-	id, err := newID()
-	if err != nil {
-		return err
-	}
-	res, err := h.apply(ctx, ledger.Entry{ID: id, Records: []ledger.Record{{Kind: kindKey, ID: hash, Version: k.Version, Ref: k.ID, Body: body}}})
-	if err == nil && res.Refused() {
-		return reject(CodeStale, "key %s was changed meanwhile", k.ID)
-	}
-	return err
+	return h.putRecords(ctx, ledger.Record{Kind: kindKey, ID: hash, Version: k.Version, Ref: k.ID, Body: body})
 }
 
 func digest(plain string) string {

@@ -281,6 +281,7 @@ func (h *Holdfast) Refund(ctx context.Context, key Key, in RefundInput) (Answer[
 	if len(in.Restock) > MaxLines {
 		return Answer[Refund]{}, reject(CodeTooManyItems, "restock: at most %d", MaxLines)
 	}
+	ctx = because(ctx, in.Reason)
 	ev := flow.Event{On: flow.Repaid, Amount: in.Amount, Reason: in.Reason, Restock: in.Restock}
 	return command(ctx, h, key, in.Order, ev, func(c flow.Case) Refund { return c.Refunds[len(c.Refunds)-1] })
 }

@@ -141,6 +141,10 @@ func (h *Holdfast) apply(ctx context.Context, e ledger.Entry) (ledger.Result, er
 
 // applyAll writes many entries, each on its own.
 func (h *Holdfast) applyAll(ctx context.Context, entries []ledger.Entry) ([]ledger.Result, error) {
+	entries, err := h.audited(ctx, entries)
+	if err != nil {
+		return nil, err
+	}
 	res, err := h.applier.Apply(ctx, entries...)
 	if errors.Is(err, pipeline.ErrOverloaded) || errors.Is(err, pipeline.ErrFull) {
 		return nil, reject(CodeOverloaded, "too many requests are waiting")

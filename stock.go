@@ -119,6 +119,7 @@ func (h *Holdfast) Adjust(ctx context.Context, key Key, a Adjustment) (Answer[St
 	if err := a.check(); err != nil {
 		return Answer[StockLevel]{}, err
 	}
+	ctx = because(ctx, a.Reason)
 	if _, err := h.item(ctx, a.SKU); err != nil {
 		return Answer[StockLevel]{}, err
 	}

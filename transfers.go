@@ -83,6 +83,7 @@ func (h *Holdfast) Deposit(ctx context.Context, key Key, account, currency strin
 	if err := checkAmount(t.Amount); err != nil {
 		return Answer[Transfer]{}, err
 	}
+	ctx = because(ctx, reason)
 	return money[Transfer](ctx, h, key, func() (ledger.Entry, error) {
 		a, err := document[Account](ctx, h, flow.KindAccount, account)
 		if err != nil {

@@ -137,6 +137,7 @@ func (h *Holdfast) Freeze(ctx context.Context, key Key, id string, frozen bool, 
 	if !text(reason) {
 		return Answer[Account]{}, reject(CodeInvalidField, "reason: at most %d characters", MaxText)
 	}
+	ctx = because(ctx, reason)
 	return change[Account](ctx, h, key, func() (ledger.Entry, error) {
 		a, err := document[Account](ctx, h, flow.KindAccount, id)
 		if err != nil {
