@@ -26,6 +26,7 @@ type caller struct {
 	buyer bool   // knows the secret of one order, and sees no more than that
 	// topics are what a caller of a push route listens to; none = everything.
 	topics []string
+	key    holdfast.APIKey // the zero one = none
 }
 
 var errNotFound = refuse(holdfast.CodeNotFound, "there is nothing here")
@@ -69,7 +70,7 @@ func (a *API) identify(ctx context.Context, r *http.Request, rt *route) (caller,
 	if !key.Allows(rt.scope) {
 		return caller{}, refuse(codeForbiddenScope, "needs the scope "+rt.scope)
 	}
-	return caller{id: key.ID, topics: topics}, nil
+	return caller{id: key.ID, key: key, topics: topics}, nil
 }
 
 func (a *API) identifyBuyer(ctx context.Context, r *http.Request, rt *route, secret string) (caller, error) {

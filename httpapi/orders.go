@@ -63,7 +63,7 @@ type placed struct {
 
 func (a *API) orders() {
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/orders", name: "placeOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/orders", name: "placeOrder", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Place an order",
 		about: "Holds the stock of every line, or of none. With the preset queued there is a line: the answer is waited for, 5 seconds unless Prefer says otherwise, " +
 			"and after that it is 202 with a ticket; the order is placed though nobody waits. The other presets always decide. " +
@@ -72,7 +72,7 @@ func (a *API) orders() {
 		status: http.StatusCreated, other: map[int]any{http.StatusAccepted: waiting{}}, header: []*huma.Param{preferHeader()},
 	}, placeOrder)
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/orders/bulk", name: "placeOrders", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/orders/bulk", name: "placeOrders", tag: "Orders", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Place many orders", about: "In one transaction: each on its own, or with together all or none.",
 	}, placeOrders)
 	handle(a, route{

@@ -42,7 +42,7 @@ func (b *refundBody) missing() (fields []string) {
 
 func (a *API) payments() {
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/orders/{id}/payments", name: "pay", tag: "Payments", scope: holdfast.ScopeWrite, keyed: true, order: itself,
+		method: http.MethodPost, path: "/v1/orders/{id}/payments", name: "pay", tag: "Payments", scope: holdfast.ScopeWrite, keyed: true, quiet: true, order: itself,
 		summary: "Start a payment", about: "202: stored, and the gateway has not answered yet, or an attempt by another method has to be closed first; read the payment until it is open.",
 		status: http.StatusCreated, also: []int{http.StatusAccepted},
 	}, pay)

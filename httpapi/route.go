@@ -33,6 +33,7 @@ type route struct {
 	ticket bool          // the path's {ticket} has a secret too
 	push   bool          // its topics may be heard with a secret, or a stream token
 	keyed  bool          // needs an Idempotency-Key
+	quiet  bool          // traffic, which is in the journal under its key's id and not in the audit log
 	query  []*huma.Param // everything else in the query is refused
 	header []*huma.Param
 	status int         // of success; 0 = 200
@@ -86,7 +87,7 @@ func handle[In, Out any, P input[In]](a *API, rt route, f func(ctx context.Conte
 			a.fail(w, r, err)
 			return
 		}
-		out, err := f(ctx, &c, in)
+		out, err := f(c.signed(ctx, &rt), &c, in)
 		if err != nil {
 			a.fail(w, r, err)
 			return
@@ -101,6 +102,14 @@ func handle[In, Out any, P input[In]](a *API, rt route, f func(ctx context.Conte
 		}
 		c.answer(out)
 	})
+}
+
+// signed puts what an API key changes into the audit log.
+func (c *call) signed(ctx context.Context, rt *route) context.Context {
+	if c.who.key.ID == "" || rt.quiet || rt.method == http.MethodGet {
+		return ctx
+	}
+	return holdfast.By(ctx, holdfast.Actor{ID: "key/" + c.who.key.ID, Name: c.who.key.Name})
 }
 
 func (rt *route) prepare() {

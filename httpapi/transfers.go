@@ -93,14 +93,14 @@ func (b *extendBody) missing() []string {
 
 func (a *API) transfers() {
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/transfers", name: "transfer", tag: "Transfers", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/transfers", name: "transfer", tag: "Transfers", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Move money from one account to another", about: "A refusal is final for its Idempotency-Key.", status: http.StatusCreated,
 	}, func(ctx context.Context, c *call, b *transferBody) (holdfast.Transfer, error) {
 		t, err := a.core.Transfer(ctx, c.key, b.input())
 		return answered(c, t), err
 	})
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/transfers/bulk", name: "transferMany", tag: "Transfers", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/transfers/bulk", name: "transferMany", tag: "Transfers", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Make many transfers", about: "In one transaction: each on its own, or with together all or none.",
 	}, transferMany)
 	handle(a, route{
@@ -110,7 +110,7 @@ func (a *API) transfers() {
 		return a.core.TransferByID(ctx, c.id("id"))
 	})
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/holds", name: "holdMoney", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/holds", name: "holdMoney", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Hold money of one account for another", status: http.StatusCreated,
 	}, holdMoney)
 	handle(a, route{
@@ -120,7 +120,7 @@ func (a *API) transfers() {
 		return a.core.HoldByID(ctx, c.id("id"))
 	})
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/holds/{id}/commit", name: "commitHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/holds/{id}/commit", name: "commitHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Move the money of a hold, or part of it",
 	}, func(ctx context.Context, c *call, b *commitBody) (holdfast.WalletHold, error) {
 		amount := int64(0)
@@ -133,14 +133,14 @@ func (a *API) transfers() {
 		return answered(c, h), err
 	})
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/holds/{id}/void", name: "voidHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/holds/{id}/void", name: "voidHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Release what is left of a hold",
 	}, func(ctx context.Context, c *call, _ *none) (holdfast.WalletHold, error) {
 		h, err := a.core.VoidHold(ctx, c.key, c.id("id"))
 		return answered(c, h), err
 	})
 	handle(a, route{
-		method: http.MethodPost, path: "/v1/holds/{id}/extend", name: "extendHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true,
+		method: http.MethodPost, path: "/v1/holds/{id}/extend", name: "extendHold", tag: "Holds", scope: holdfast.ScopeWrite, keyed: true, quiet: true,
 		summary: "Hold the money for longer",
 	}, func(ctx context.Context, c *call, b *extendBody) (holdfast.WalletHold, error) {
 		d, err := holdFor(b.HoldSeconds, "/hold_seconds")
