@@ -78,7 +78,10 @@ func (h *Holdfast) take(ctx context.Context, name string, n gateway.Notification
 	if err != nil || order == "" {
 		return false, err
 	}
-	_, _, err = h.advance(ctx, order, ev, nil)
+	_, _, err = h.advance(ctx, order, ev, func(_ flow.Case, e *ledger.Entry) error {
+		e.ID = "n/" + name + "/" + e.ID
+		return nil
+	})
 	return err == nil, err
 }
 
@@ -202,4 +205,53 @@ func (b *background) retryParked(ctx context.Context, r ledger.Record) error {
 		return b.h.putParked(ctx, p, parkedStays, 0)
 	}
 	return b.h.putParked(ctx, p, parkedNow, now.Add(parkWait))
+}
+
+// Parked is an authentic notification that was about nothing here when it came.
+type Parked struct {
+	ID      string               `json:"id"`
+	State   string               `json:"state"` // parked, quarantined or applied
+	Gateway string               `json:"gateway"`
+	Note    gateway.Notification `json:"notification"`
+	Tries   int                  `json:"tries"`
+	NextAt  Time                 `json:"next_at,omitzero"` // when it is looked at again
+}
+
+// Notifications lists what was parked, from the highest id down.
+func (h *Holdfast) Notifications(ctx context.Context, f Filter) ([]Parked, error) {
+	rs, err := h.store.Records(ctx, f.query(kindParked))
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: list notifications: %w", err)
+	}
+	out := make([]Parked, len(rs))
+	for i, r := range rs {
+		var p parked
+		if err := flow.Decode(r, &p); err != nil {
+			return nil, err
+		}
+		out[i] = Parked{ID: r.ID, State: r.State, Gateway: p.Gateway, Note: p.Note, Tries: p.Tries, NextAt: Time(r.Due)}
+	}
+	return out, nil
+}
+
+// RetryNotification looks at a parked or quarantined notification again, now and
+// then, as if it had just come.
+func (h *Holdfast) RetryNotification(ctx context.Context, id string) error {
+	r, err := h.record(ctx, kindParked, id)
+	if err != nil {
+		return err
+	}
+	var p parked
+	if err := flow.Decode(r, &p); err != nil {
+		return err
+	}
+	if r.State != parkedNow && r.State != parkedStays {
+		return reject(CodeInvalidState, "the notification is %s", r.State)
+	}
+	now, err := h.now(ctx)
+	if err != nil {
+		return err
+	}
+	p.Version, p.Tries = p.Version+1, 0
+	return h.putParked(ctx, p, parkedNow, now)
 }

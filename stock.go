@@ -22,59 +22,46 @@ type StockLevel struct {
 	Lost      int64  `json:"lost"`
 }
 
+// add counts a posting of so many pieces to (below zero: from) an account.
+func (s *StockLevel) add(account ledger.Account, pieces int64) {
+	switch account {
+	case flow.Stock:
+		s.OnHand += pieces
+	case flow.Sold:
+		s.Sold += pieces
+	case flow.Delivered:
+		s.Delivered += pieces
+	case flow.Reserve:
+		s.Backorder += pieces
+	case flow.Supplier:
+		s.Received -= pieces
+	case flow.Shrinkage:
+		s.Lost += pieces
+	}
+}
+
 // Stock reads the stock of a SKU; one that was never received has none.
 func (h *Holdfast) Stock(ctx context.Context, sku string) (StockLevel, error) {
-	s := StockLevel{SKU: sku}
 	if _, err := h.item(ctx, sku); err != nil {
-		return s, err
+		return StockLevel{SKU: sku}, err
 	}
-	rows, err := h.store.Balances(ctx, ledger.BalanceQuery{Asset: flow.Pieces(sku)})
+	return stockOf(ctx, h.store, sku)
+}
+
+func stockOf(ctx context.Context, r ledger.Reader, sku string) (StockLevel, error) {
+	s := StockLevel{SKU: sku}
+	rows, err := r.Balances(ctx, ledger.BalanceQuery{Asset: flow.Pieces(sku)})
 	if err != nil {
 		return s, fmt.Errorf("holdfast: stock of %s: %w", sku, err)
 	}
 	for _, b := range rows {
-		switch b.Account {
-		case flow.Stock:
-			s.OnHand, s.Held, s.Available = b.Posted, b.Held, b.Available()
-		case flow.Sold:
-			s.Sold = b.Posted
-		case flow.Delivered:
-			s.Delivered = b.Posted
-		case flow.Reserve:
-			s.Backorder = b.Posted
-		case flow.Supplier:
-			s.Received = -b.Posted
-		case flow.Shrinkage:
-			s.Lost = b.Posted
+		s.add(b.Account, b.Posted)
+		if b.Account == flow.Stock {
+			s.Held = b.Held
 		}
 	}
+	s.Available = s.OnHand - s.Held
 	return s, nil
-}
-
-// Explanation says why a SKU has the available pieces that it has.
-type Explanation struct {
-	StockLevel
-	Holds []ledger.Hold `json:"holds"` // open ones, oldest first, one page
-	More  bool          `json:"more"`  // there are more than listed
-}
-
-// explainHolds is how many holds an Explanation lists.
-const explainHolds = 100
-
-// Explain is Stock with the holds behind it, as of one moment.
-func (h *Holdfast) Explain(ctx context.Context, sku string) (Explanation, error) {
-	var x Explanation
-	var err error
-	if x.StockLevel, err = h.Stock(ctx, sku); err != nil {
-		return x, err
-	}
-	holds, err := h.store.Holds(ctx, ledger.HoldQuery{From: flow.Stock, Asset: flow.Pieces(sku), State: ledger.Held, Limit: explainHolds + 1})
-	if err != nil {
-		return x, fmt.Errorf("holdfast: explain %s: %w", sku, err)
-	}
-	x.More = len(holds) > explainHolds
-	x.Holds = holds[:min(len(holds), explainHolds)]
-	return x, nil
 }
 
 // Adjustment changes a SKU's stock, or its backorder budget.

@@ -244,3 +244,72 @@ func backoff(tries int) time.Duration {
 	}
 	return d/2 + rand.N(d/2)
 }
+
+// TaskDetail is a task with the state of its record.
+type TaskDetail struct {
+	Task
+	State string `json:"state"` // ready, done or stuck
+}
+
+// Tasks lists tasks, from the highest id down. An owner is the order.
+func (h *Holdfast) Tasks(ctx context.Context, f Filter) ([]TaskDetail, error) {
+	rs, err := h.store.Records(ctx, f.query(flow.KindTask))
+	if err != nil {
+		return nil, fmt.Errorf("holdfast: list tasks: %w", err)
+	}
+	out := make([]TaskDetail, len(rs))
+	for i, r := range rs {
+		out[i].State = r.State
+		if err := flow.Decode(r, &out[i].Task); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// TaskByID finds one task.
+func (h *Holdfast) TaskByID(ctx context.Context, id string) (TaskDetail, error) {
+	r, err := h.record(ctx, flow.KindTask, id)
+	if err != nil {
+		return TaskDetail{}, err
+	}
+	d := TaskDetail{State: r.State}
+	return d, flow.Decode(r, &d.Task)
+}
+
+// RetryTask makes a task due now, as if it had never been tried.
+func (h *Holdfast) RetryTask(ctx context.Context, key Key, id string) (Answer[Task], error) {
+	a, err := h.changeTask(ctx, key, id, flow.TaskReady)
+	if err == nil {
+		h.work.ring()
+	}
+	return a, err
+}
+
+// ParkTask puts a task aside, for a person to look at, until it is retried or what
+// it is about changes. A call under way is not taken back.
+func (h *Holdfast) ParkTask(ctx context.Context, key Key, id string) (Answer[Task], error) {
+	return h.changeTask(ctx, key, id, flow.TaskStuck)
+}
+
+func (h *Holdfast) changeTask(ctx context.Context, key Key, id, state string) (Answer[Task], error) {
+	return change[Task](ctx, h, key, func() (e ledger.Entry, err error) {
+		t, err := h.TaskByID(ctx, id)
+		if err != nil {
+			return e, err
+		}
+		if t.State == flow.TaskDone {
+			return e, reject(CodeInvalidState, "task %s is done", id)
+		}
+		t.Due, t.Tries = 0, 0
+		if state == flow.TaskReady {
+			if t.Due, err = h.now(ctx); err != nil {
+				return e, err
+			}
+		}
+		t.Version++
+		r := t.Record()
+		r.State = state
+		return ledger.Entry{Records: []ledger.Record{r}}, nil
+	})
+}

@@ -165,10 +165,17 @@ func (v memoryView) Events(_ context.Context, q EventQuery) ([]Event, error) {
 
 func (v memoryView) Postings(_ context.Context, q PostingQuery) ([]Posted, error) {
 	match := func(p Posted) bool {
-		return p.Seq > q.After && (q.Asset == "" || p.Asset == q.Asset) &&
+		behind := p.Seq > q.After
+		if q.Desc {
+			behind = q.After == 0 || p.Seq < q.After
+		}
+		return behind && (q.Asset == "" || p.Asset == q.Asset) &&
 			(q.Account == "" || p.From == q.Account || p.To == q.Account)
 	}
 	out := rows(v.postings, 0, match)
+	if q.Desc {
+		slices.Reverse(out)
+	}
 	limit := Page(q.Limit)
 	if len(out) <= limit {
 		return out, nil

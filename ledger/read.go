@@ -45,11 +45,12 @@ type EventQuery struct {
 	Limit   int
 }
 
-// PostingQuery lists postings by (Seq, N).
+// PostingQuery lists postings by (Seq, N); with Desc from the highest down.
 type PostingQuery struct {
 	Account Account // on either side; "" = all
 	Asset   Asset   // "" = all
-	After   int64   // Seq; the postings of one entry are never split over pages
+	Desc    bool
+	After   int64 // Seq; the postings of one entry are never split over pages; with Desc 0 = from the end
 	Limit   int
 }
 

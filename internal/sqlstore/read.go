@@ -74,19 +74,25 @@ func (r reads) Events(ctx context.Context, q ledger.EventQuery) ([]ledger.Event,
 // Postings implements ledger.Reader.
 func (r reads) Postings(ctx context.Context, q ledger.PostingQuery) ([]ledger.Posted, error) {
 	var w where
-	w.and("seq > ?", q.After)
+	order, than := " ORDER BY seq, n LIMIT ?", ">"
+	if q.Desc {
+		order, than = " ORDER BY seq DESC, n DESC LIMIT ?", "<"
+	}
+	if q.After != 0 {
+		w.and("seq "+than+" ?", q.After)
+	}
 	if q.Asset != "" {
 		w.and("asset = ?", string(q.Asset))
 	}
 	limit := ledger.Page(q.Limit)
-	page, err := r.postings(ctx, q.Account, w, limit)
+	page, err := r.postings(ctx, q.Account, w, order, limit)
 	if err == nil && len(page) == limit {
 		// The page may end within an entry: take the rest of it.
 		last := page[limit-1]
 		w.and("seq = ?", last.Seq)
-		w.and("n > ?", last.N)
+		w.and("n "+than+" ?", last.N)
 		var rest []ledger.Posted
-		rest, err = r.postings(ctx, q.Account, w, ledger.MaxOps)
+		rest, err = r.postings(ctx, q.Account, w, order, ledger.MaxOps)
 		page = append(page, rest...)
 	}
 	if err != nil {
@@ -98,8 +104,7 @@ func (r reads) Postings(ctx context.Context, q ledger.PostingQuery) ([]ledger.Po
 // postings lists one page. Two accounts of a posting differ, so the postings
 // of an account are two lists without doubles, each in the order of its index;
 // one list with OR would have to be sorted whole for every page.
-func (r reads) postings(ctx context.Context, account ledger.Account, w where, limit int) ([]ledger.Posted, error) {
-	const ordered = " ORDER BY seq, n LIMIT ?"
+func (r reads) postings(ctx context.Context, account ledger.Account, w where, ordered string, limit int) ([]ledger.Posted, error) {
 	if account == "" {
 		return list(ctx, r, scanPosting, selectPostings+w.String()+ordered, append(w.args, limit)...)
 	}

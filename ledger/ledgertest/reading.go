@@ -127,7 +127,9 @@ func eventQueries(limit int) []ledger.EventQuery {
 
 func postingQueries(limit int) []ledger.PostingQuery {
 	return []ledger.PostingQuery{{Limit: limit}, {After: 9, Limit: limit}, {Account: "acc1", Limit: limit},
-		{Account: "@out0", Asset: "sku:1", Limit: limit}, {Asset: "sku:0", After: 30, Limit: limit}, {Account: "nobody", Limit: limit}}
+		{Account: "@out0", Asset: "sku:1", Limit: limit}, {Asset: "sku:0", After: 30, Limit: limit}, {Account: "nobody", Limit: limit},
+		{Desc: true, Limit: limit}, {Desc: true, After: 20, Limit: limit}, {Account: "acc1", Desc: true, After: 30, Limit: limit},
+		{Asset: "sku:0", Desc: true, Limit: limit}}
 }
 
 func balanceQueries(limit int) []ledger.BalanceQuery {
