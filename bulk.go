@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/holdfast-pay/holdfast/internal/flow"
 	"github.com/holdfast-pay/holdfast/ledger"
@@ -33,6 +34,7 @@ func (h *Holdfast) PlaceMany(ctx context.Context, key Key, in []OrderInput, toge
 	if len(in) == 0 || len(in) > MaxBulk {
 		return Answer[[]BulkOrder]{}, reject(CodeTooManyItems, "orders: 1 to %d", MaxBulk)
 	}
+	began := time.Now()
 	var out []BulkOrder
 	var err error
 	if together {
@@ -44,7 +46,7 @@ func (h *Holdfast) PlaceMany(ctx context.Context, key Key, in []OrderInput, toge
 		return Answer[[]BulkOrder]{}, err
 	}
 	for _, o := range out {
-		h.count(false, o.err())
+		h.count(began, false, o.err())
 	}
 	return settle(ctx, h, key, out)
 }

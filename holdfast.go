@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -156,6 +157,9 @@ func (h *Holdfast) Health(ctx context.Context) (Health, error) {
 	return Health{Store: h.store.Kind(), Durability: h.store.Durability(), Entries: head.Seq, TasksOverdue: len(late), TasksStuck: len(stuck)}, nil
 }
 
+// GatewayNames are the gateways of the options, in order.
+func (h *Holdfast) GatewayNames() []string { return slices.Sorted(maps.Keys(h.o.Gateways)) }
+
 // Stats counts since Open.
 type Stats struct {
 	Batches int64   // of group commit; 0 when the preset has none
@@ -166,6 +170,9 @@ type Stats struct {
 	Transactions int64 // that the store has begun for them: more when it had to decide anew
 	Queries      int64 // that the store was asked besides
 
+	// Took counts Place by how long it took: index i is 50 µs * 2^(i/2) or less, and
+	// more than index i-1 is; the last one is everything longer.
+	Took   []int64
 	Orders map[string]int64     // by what became of them: "held", "replayed", "unknown", or the code of a Rejection
 	Queue  *pipeline.QueueStats // nil = the preset has none
 	Gate   *pipeline.GateStats  // nil = the preset has none
@@ -174,7 +181,8 @@ type Stats struct {
 // Stats reads the counters.
 func (h *Holdfast) Stats() Stats {
 	stored := h.store.Stats()
-	s := Stats{Decisions: stored.Batches, Transactions: stored.Transactions, Queries: stored.Queries, Orders: h.outcomes.counts()}
+	orders, took := h.outcomes.counts()
+	s := Stats{Decisions: stored.Batches, Transactions: stored.Transactions, Queries: stored.Queries, Orders: orders, Took: took}
 	if h.queue != nil {
 		queue := h.queue.Stats()
 		s.Queue = &queue

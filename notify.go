@@ -225,13 +225,26 @@ func (h *Holdfast) Notifications(ctx context.Context, f Filter) ([]Parked, error
 	}
 	out := make([]Parked, len(rs))
 	for i, r := range rs {
-		var p parked
-		if err := flow.Decode(r, &p); err != nil {
+		if out[i], err = parkedOf(r); err != nil {
 			return nil, err
 		}
-		out[i] = Parked{ID: r.ID, State: r.State, Gateway: p.Gateway, Note: p.Note, Tries: p.Tries, NextAt: Time(r.Due)}
 	}
 	return out, nil
+}
+
+func parkedOf(r ledger.Record) (Parked, error) {
+	var p parked
+	err := flow.Decode(r, &p)
+	return Parked{ID: r.ID, State: r.State, Gateway: p.Gateway, Note: p.Note, Tries: p.Tries, NextAt: Time(r.Due)}, err
+}
+
+// NotificationByID finds one notification that was parked.
+func (h *Holdfast) NotificationByID(ctx context.Context, id string) (Parked, error) {
+	r, err := h.record(ctx, kindParked, id)
+	if err != nil {
+		return Parked{}, err
+	}
+	return parkedOf(r)
 }
 
 // RetryNotification looks at a parked or quarantined notification again, now and

@@ -36,8 +36,9 @@ const kindReference = "reference" // of the record that makes Order.Reference un
 // which orders are refused faster than every 100 ms, that is certain for a minute;
 // a later repeat may be told CodeSoldOut then, and Ticket still finds the order.
 func (h *Holdfast) Place(ctx context.Context, key Key, in OrderInput) (Answer[Order], error) {
+	began := time.Now()
 	a, err := h.place(ctx, key, in)
-	h.count(a.Replayed, err)
+	h.count(began, a.Replayed, err)
 	return a, err
 }
 

@@ -195,12 +195,10 @@ const firstFor = time.Hour
 const firstBytes = 8 + 20 // of the token's time and digest
 
 // FirstRun is a token with which the first person can be added, for an hour and
-// once; "" = there has been somebody. It is not stored: every process can make
+// once; "" = there is somebody. It is not stored: every process can make
 // one, and who uses one uses up all.
 func (h *Holdfast) FirstRun(ctx context.Context) (string, error) {
-	if _, err := h.record(ctx, kindFirst, firstID); err == nil {
-		return "", nil
-	} else if r := (*Rejection)(nil); !errors.As(err, &r) {
+	if somebody, err := h.somebody(ctx); somebody || err != nil {
 		return "", err
 	}
 	now, err := h.now(ctx)
@@ -208,6 +206,15 @@ func (h *Holdfast) FirstRun(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return letters(h.firstToken(now.Add(firstFor))), nil
+}
+
+// somebody says whether there are people who may sign in.
+func (h *Holdfast) somebody(ctx context.Context) (bool, error) {
+	rs, err := h.store.Records(ctx, ledger.RecordQuery{Kind: kindStaff, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("holdfast: look for staff: %w", err)
+	}
+	return len(rs) > 0, nil
 }
 
 func (h *Holdfast) firstToken(until Time) []byte {
@@ -229,6 +236,9 @@ func (h *Holdfast) FirstStaff(ctx context.Context, token, name, password string)
 	until := Time(binary.BigEndian.Uint64(b))
 	if !hmac.Equal(b, h.firstToken(until)) || now >= until {
 		return false, nil
+	}
+	if somebody, err := h.somebody(ctx); somebody || err != nil {
+		return false, err
 	}
 	in := StaffInput{Name: name, Password: password, Role: RoleAdmin}
 	ctx = By(ctx, Staff{Name: name}.Actor(""))

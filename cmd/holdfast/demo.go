@@ -141,7 +141,12 @@ func (h *host) flashSale(ctx context.Context, d *demo, s *shop) error {
 			return err
 		}
 		if !h.json {
+			token, err := s.core.FirstRun(ctx)
+			if err != nil {
+				return err
+			}
 			fmt.Fprint(h.out, s.invitation(d))
+			fmt.Fprintf(h.out, "The console is at %s/admin/ ; add yourself there with this token: %s\n", s.api, token)
 		}
 		<-ctx.Done()
 		return nil

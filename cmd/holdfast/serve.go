@@ -105,8 +105,12 @@ func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfa
 	}
 	api := faces(core, httpapi.Options{
 		Version: version().Version, Open: s.open, Hosts: s.hosts, ReturnURLs: s.returns, Logger: log, Metrics: figures.Handler(),
-	}, web.Options{URL: s.url, Shop: s.shop})
-	if err := h.announce(s, l, len(keys) == 0 && !s.open); err != nil {
+	}, web.Options{URL: s.url, Shop: s.shop, Admin: true})
+	token, err := core.FirstRun(ctx)
+	if err != nil {
+		return err
+	}
+	if err := h.announce(s, l, len(keys) == 0 && !s.open, token); err != nil {
 		return err
 	}
 	defer log.Info("stopped")
@@ -122,17 +126,20 @@ func siteURL(s string) bool {
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != "" && s == u.Scheme+"://"+u.Host
 }
 
-// announce says where everything is.
-func (h *host) announce(s *serving, l net.Listener, keyless bool) error {
+// announce says where everything is. With the token, the first person can be added
+// who may sign in to the console; "" = there has been somebody.
+func (h *host) announce(s *serving, l net.Listener, keyless bool, token string) error {
 	at := address(l)
 	answer := struct {
 		API      string `json:"api"`
 		Docs     string `json:"docs"`
 		Shop     string `json:"shop,omitempty"`
+		Console  string `json:"console"`
+		FirstRun string `json:"first_run_token,omitempty"`
 		Webhooks string `json:"webhooks"`
 		Store    string `json:"store"`
 		Keyless  bool   `json:"keyless,omitempty"` // there is no API key yet
-	}{at + "/v1", at + "/docs", "", at + "/webhooks/", shown(s.db), keyless}
+	}{at + "/v1", at + "/docs", "", at + "/admin/", token, at + "/webhooks/", shown(s.db), keyless}
 	if s.shop {
 		answer.Shop = at + "/shop/"
 	}
@@ -140,6 +147,10 @@ func (h *host) announce(s *serving, l net.Listener, keyless bool) error {
 		fmt.Fprintf(w, "API       %s\nDocs      %s\nWebhooks  %s{gateway}\nStore     %s\n", answer.API, answer.Docs, answer.Webhooks, answer.Store)
 		if answer.Shop != "" {
 			fmt.Fprintf(w, "Shop      %s\n", answer.Shop)
+		}
+		fmt.Fprintf(w, "Console   %s\n", answer.Console)
+		if token != "" {
+			fmt.Fprintf(w, "Nobody can sign in to the console yet. Add the first person there within an hour, with this token: %s\n", token)
 		}
 		if keyless {
 			fmt.Fprintf(w, "There is no API key yet. Make one with: holdfast keys create --db %s --name first --scope admin\n", answer.Store)

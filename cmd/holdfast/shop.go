@@ -70,9 +70,18 @@ func openShop(ctx context.Context, d *demo) (*shop, error) {
 	if err := s.start(ctx, live, d); err != nil {
 		return nil, errors.Join(err, l.Close(), s.close(ctx))
 	}
-	api := faces(s.core, httpapi.Options{Version: version().Version}, web.Options{URL: s.api, Shop: true})
+	api := faces(s.core, httpapi.Options{Version: version().Version}, web.Options{URL: s.api, Shop: true, Admin: true, Sandboxes: s.sandboxes()})
 	s.serve(live, l, httpapi.Server(api, slog.New(slog.DiscardHandler)), api.Drain)
 	return s, nil
+}
+
+// sandboxes are the simulators' pages for people.
+func (s *shop) sandboxes() map[string]string {
+	all := map[string]string{}
+	for _, b := range s.booths {
+		all[b.name] = b.url + "/_sim/"
+	}
+	return all
 }
 
 func (s *shop) start(ctx, live context.Context, d *demo) error {

@@ -40,7 +40,7 @@ func loadVoices(all assets) map[string]*voice {
 	for _, lang := range languages {
 		vo := &voice{Lang: lang, words: loadWords(lang), money: currency.NewFormatter(currency.NewLocale(lang))}
 		vo.pages = loadPages(template.FuncMap{
-			"lang": func() string { return lang }, "asset": all.url, "t": vo.say, "money": vo.amount, "name": vo.name,
+			"lang": func() string { return lang }, "has": func(key string) bool { return vo.words[key] != "" }, "asset": all.url, "t": vo.say, "money": vo.amount, "name": vo.name,
 			"seconds": func(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) },
 		})
 		voices[lang] = vo

@@ -25,6 +25,11 @@ type Options struct {
 	URL string
 	// Shop serves the shop under /shop/ and the cashier under /pay/.
 	Shop bool
+	// Admin serves the console under /admin/.
+	Admin bool
+	// Sandboxes are the gateways' simulators in this process, by the gateway's name,
+	// with the address of their page for people: the console links to them.
+	Sandboxes map[string]string
 	// Stream answers with what happens to topics from now on (see holdfast.Listen;
 	// none = everything) to somebody who may hear it. Streams of one caller are
 	// counted together. nil = pages stand still.
@@ -43,6 +48,8 @@ type site struct {
 	assets  assets
 	voices  map[string]*voice // by language
 	door    door
+	desks   []deskRoute // pages of the console
+	tries   tries
 }
 
 // New makes the handler of all pages of an open store. It expects to be behind
@@ -58,6 +65,9 @@ func New(core *holdfast.Holdfast, o Options) http.Handler {
 	if o.Shop {
 		s.shop()
 		s.pay()
+	}
+	if o.Admin {
+		s.console()
 	}
 	s.page("/", func(*visit) error { return errNotFound })
 	return s
