@@ -8,7 +8,11 @@ require (
 	github.com/holdfast-pay/holdfast v0.0.0
 )
 
-require golang.org/x/xerrors v0.0.0-20200804184101-5ec99f83aff1 // indirect
+require (
+	github.com/alexedwards/argon2id v1.0.0 // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/xerrors v0.0.0-20200804184101-5ec99f83aff1 // indirect
+)
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect

@@ -65,10 +65,12 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 	l := s.listen()
 	s.line, s.url = &line{Listener: l}, "http://"+l.Addr().String()
 	gateways := s.gateways(ctx)
+	gateways["purse"] = purse{}
 	var err error
 	s.file = t.TempDir() + "/shop.db"
 	s.core, err = holdfast.Open(ctx, "sqlite:"+s.file, holdfast.Options{
 		Preset: "queued", Gateways: gateways, HoldFor: holdFor, PayFor: payFor, Pin: pin, Poll: time.Second, Sweep: 100 * time.Millisecond, Clock: s.now,
+		Sealer: openBook{}, PrivateEndpoints: true,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +80,7 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 	}
 	var api *httpapi.API
 	api = httpapi.New(s.core, httpapi.Options{Pages: web.New(s.core, web.Options{
-		URL: s.url, Shop: true, Stream: func(w http.ResponseWriter, r *http.Request, caller string, topics []string) {
+		URL: s.url, Shop: true, Admin: true, Stream: func(w http.ResponseWriter, r *http.Request, caller string, topics []string) {
 			api.Stream(w, r, httpapi.Streaming{Caller: caller, Topics: topics, After: holdfast.FromNow})
 		},
 	})})
