@@ -59,7 +59,7 @@ func (h *host) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&h.json, "json", false, "answer in JSON")
 	root.AddCommand(
 		h.serveCommand(), h.demoCommand(), h.sandboxCommand(), h.benchCommand(),
-		h.stockCommand(), h.payoutCommand(), h.keysCommand(), h.secretCommand(), h.reconcileCommand(), h.verifyCommand(), h.doctorCommand(), h.migrateCommand(), h.versionCommand(),
+		h.stockCommand(), h.payoutCommand(), h.keysCommand(), h.staffCommand(), h.secretCommand(), h.reconcileCommand(), h.verifyCommand(), h.doctorCommand(), h.migrateCommand(), h.versionCommand(),
 	)
 	return root
 }
