@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-pay/holdfast/gateway/alipay/alipaysim"
 )
 
-var seeds = flag.Uint64("storm.seeds", 2, "how many storms of each method")
+var seeds = flag.Uint64("storm.seeds", 1, "how many storms of each method")
 
 // Whatever goes wrong on the way, asking again under the same number ends with
 // what the gateway has in its own books, and no money moves twice.

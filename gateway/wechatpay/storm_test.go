@@ -13,7 +13,7 @@ import (
 // Whatever goes wrong on the way, asking again under the same number ends with
 // what the gateway has in its own books, and no money moves twice.
 func TestAskingAgainThroughAStormEndsWithTheTruth(t *testing.T) {
-	const seeds, asks = 4, 80
+	const seeds, asks = 2, 80
 	for _, method := range []string{"native", "h5"} {
 		for seed := range uint64(seeds) {
 			t.Run(fmt.Sprintf("%s/%d", method, seed), func(t *testing.T) {
