@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-pay/holdfast/ledger"
 )
 
-var campaignSeeds = flag.Uint64("seeds", 6, "how many campaigns of each gateway")
+var campaignSeeds = flag.Uint64("seeds", 2, "how many campaigns of each gateway")
 
 const (
 	campaignOrders = 7

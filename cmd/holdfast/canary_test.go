@@ -18,6 +18,7 @@ import (
 // Whatever goes wrong, no secret is in a log, an answer, what a command prints,
 // or the files of the store.
 func TestNoSecretIsShownOrStored(t *testing.T) {
+	t.Parallel()
 	g := openGuarded(t)
 	g.post("/v1/items", `{"sku":"cup","name":"Cup","price":1990,"currency":"CNY","stock":10}`, nil)
 	for name, method := range map[string]string{"stripe": "checkout", "alipay": "precreate", "wechatpay": "native"} {

@@ -99,6 +99,7 @@ func TestACommitThatNeverHappensIsAnErrorInTheEnd(t *testing.T) {
 }
 
 func TestAConflictDecidesAgainOnFreshRows(t *testing.T) {
+	t.Parallel()
 	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
 		s := openAt(t, url, Options{Strategy: strategy})
 		other := openAt(t, url, Options{Strategy: strategy})
@@ -138,6 +139,7 @@ func TestAConflictWhileWritingLeavesNothingBehind(t *testing.T) {
 }
 
 func TestARowThatChangedMeanwhileIsAConflict(t *testing.T) {
+	t.Parallel()
 	const anything = "every strategy"
 	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
 		s := openAt(t, url, Options{Strategy: strategy})

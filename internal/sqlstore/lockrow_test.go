@@ -33,6 +33,7 @@ func takeAndStay(url string) error {
 }
 
 func TestAKilledOwnersRowsAreTakenOver(t *testing.T) {
+	t.Parallel()
 	onEveryDatabase(t, func(t *testing.T, url string) {
 		s := openAt(t, url, Options{Strategy: LockRow})
 		apply(t, s, stock("stock", 1))

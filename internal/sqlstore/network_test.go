@@ -148,6 +148,7 @@ func TestACommitThatWasARollbackIsNoSuccess(t *testing.T) {
 // TestALockWaitTimeoutLeavesNoHalfTransfer also shows what it is a guard
 // against: MySQL commits the half that did not wait.
 func TestALockWaitTimeoutLeavesNoHalfTransfer(t *testing.T) {
+	t.Parallel()
 	url := sqlstoretest.MySQL(t)
 	s := openAt(t, url, Options{})
 	oneConnection(s)

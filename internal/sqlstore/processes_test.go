@@ -77,6 +77,7 @@ func buyAll(url string, strategy Strategy, name string) (sold int64, err error) 
 }
 
 func TestTwoProcessesSellEachUnitOnce(t *testing.T) {
+	t.Parallel()
 	pairs := [][2]Strategy{{Conditional, Conditional}, {Pessimistic, Pessimistic}, {Optimistic, Optimistic}, {LockRow, LockRow},
 		{Pessimistic, Conditional}, {LockRow, Optimistic}}
 	onEveryDatabase(t, func(t *testing.T, url string) {

@@ -64,7 +64,10 @@ var everyDatabase = []struct {
 // onEveryDatabase calls check with the URL of an empty database of every kind.
 func onEveryDatabase(t *testing.T, check func(t *testing.T, url string)) {
 	for _, kind := range everyDatabase {
-		t.Run(kind.name, func(t *testing.T) { check(t, kind.empty(t)) })
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, kind.empty(t))
+		})
 	}
 }
 
@@ -79,7 +82,10 @@ func onEveryDatabaseAndStrategy(t *testing.T, check func(t *testing.T, url strin
 // onEveryServer leaves out SQLite.
 func onEveryServer(t *testing.T, check func(t *testing.T, url string)) {
 	for _, kind := range everyDatabase[1:] {
-		t.Run(kind.name, func(t *testing.T) { check(t, kind.empty(t)) })
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, kind.empty(t))
+		})
 	}
 }
 
@@ -348,6 +354,7 @@ func TestASnapshotSeesOneMoment(t *testing.T) {
 
 // TestManyRowsChangeAtOnce: as many as no single statement takes.
 func TestManyRowsChangeAtOnce(t *testing.T) {
+	t.Parallel()
 	const n = 256 + 64 + 16 + 4 + 1
 	onEveryDatabaseAndStrategy(t, func(t *testing.T, url string, strategy Strategy) {
 		s := openAt(t, url, Options{Strategy: strategy})
