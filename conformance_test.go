@@ -73,10 +73,11 @@ func onServer(store string) bool {
 }
 
 // suite is what of the suite a run tries. Without -full: all of every pipeline
-// around a Memory, and of every store directly; of a store behind a pipeline, and
-// of a server's with another strategy, what many callers at once can change.
+// around a Memory, and of every database directly with the default strategy; of a
+// store behind a pipeline, or with another strategy, what many callers at once can
+// change.
 func suite(store, pipe string) func(*testing.T, func(*testing.T, func() time.Time) ledger.Store) {
-	if *full || store == "Memory" || (pipe == "Direct" && (!onServer(store) || strings.HasSuffix(store, "Conditional"))) {
+	if *full || store == "Memory" || (pipe == "Direct" && strings.HasSuffix(store, "Conditional")) {
 		return ledgertest.Run
 	}
 	return ledgertest.RunStorms

@@ -14,7 +14,7 @@ import (
 // benched runs a bench and reads its lines.
 func benched(t *testing.T, args ...string) []figures {
 	t.Helper()
-	r := do(t, append([]string{"bench", "--seconds", "0.3", "--json"}, args...)...)
+	r := do(t, append([]string{"bench", "--seconds", "0.2", "--json"}, args...)...)
 	if r.status != exitOK {
 		t.Fatalf("got %v, want status %d", r, exitOK)
 	}
