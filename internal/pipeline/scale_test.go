@@ -115,7 +115,7 @@ func (s *paperShop) run(d time.Duration) (low, high int) {
 	return low, high
 }
 
-var scaleSeeds = flag.Uint64("scale.seeds", 2, "with how many dice each load is simulated")
+var scaleSeeds = flag.Uint64("scale.seeds", 1, "with how many dice each load is simulated")
 
 // eachSeed runs the same figures with other dice.
 func eachSeed(t *testing.T, f func(t *testing.T, seed uint64)) {
