@@ -118,7 +118,7 @@ test('an answer that was lost is pending, and asking again finds the payout', as
 
 test('while Stripe says nothing a payout is pending, its money held, and it is paid once', async () => {
   const user = await rich(10_000);
-  await sandbox('PUT', '/faults', { lost_answer: 1 }); // done, and never told
+  await sandbox('PUT', '/faults', { lost_answer: 1, lose_notice: 1 }); // done, and never told
   try {
     const { at } = await payOut(user);
     const { body: { id } } = await call(user, at);
