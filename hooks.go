@@ -207,19 +207,13 @@ func (h *Holdfast) changeEndpoint(ctx context.Context, id string, change func(e 
 		if err != nil {
 			return changed, err
 		}
-		if entry.ID, err = newID(); err != nil {
-			return changed, err
-		}
-		res, err := h.apply(ctx, entry)
+		_, ok, err := h.fresh(ctx, entry)
 		if err != nil {
 			return changed, err
 		}
-		if !res.Refused() {
+		if ok {
 			h.work.ringHooks()
 			return changed, nil
-		}
-		if res.Code != ledger.Stale {
-			return changed, fmt.Errorf("holdfast: endpoint %s: the ledger refused: %s %s", id, res.Code, res.Detail)
 		}
 	}
 	return Endpoint{}, fmt.Errorf("holdfast: endpoint %s: %d conflicts", id, maxConflict)

@@ -245,18 +245,8 @@ func (b *background) writeDelivery(ctx context.Context, d *Delivery) (bool, erro
 	if err != nil {
 		return false, err
 	}
-	id, err := newID()
-	if err != nil {
-		return false, err
-	}
-	res, err := b.h.apply(ctx, ledger.Entry{ID: id, Records: []ledger.Record{r}})
-	if err != nil {
-		return false, err
-	}
-	if res.Refused() && res.Code != ledger.Stale {
-		return false, fmt.Errorf("holdfast: delivery %s: the ledger refused: %s %s", d.ID, res.Code, res.Detail)
-	}
-	return !res.Refused(), nil
+	_, ok, err := b.h.fresh(ctx, ledger.Entry{Records: []ledger.Record{r}})
+	return ok, err
 }
 
 // giveUp disables the endpoint of a delivery that has failed for good: it said

@@ -156,16 +156,10 @@ func (h *Holdfast) putParked(ctx context.Context, p parked, state string, due Ti
 		return fmt.Errorf("holdfast: park %s: %w", p.Note.ID, err)
 	}
 	e := ledger.Entry{Records: []ledger.Record{r}}
-	if e.ID, err = newID(); err != nil {
-		return err
-	}
 	if p.Version == 1 || state == parkedStays {
 		e.Events = []ledger.Event{{Type: "notification." + state, Subject: r.ID}}
 	}
-	res, err := h.apply(ctx, e)
-	if err == nil && res.Refused() && res.Code != ledger.Stale { // stale: it is parked already
-		return fmt.Errorf("holdfast: park %s: the ledger refused: %s %s", p.Note.ID, res.Code, res.Detail)
-	}
+	_, _, err = h.fresh(ctx, e) // not ok: it is parked already
 	return err
 }
 

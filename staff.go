@@ -163,21 +163,11 @@ func (h *Holdfast) putStaff(ctx context.Context, in StaffInput, more []ledger.Re
 
 // putRecords writes documents that must be at the version before.
 func (h *Holdfast) putRecords(ctx context.Context, records ...ledger.Record) error {
-	id, err := newID()
-	if err != nil {
-		return err
-	}
-	res, err := h.apply(ctx, ledger.Entry{ID: id, Records: records})
-	if err != nil {
-		return err
-	}
-	switch res.Code {
-	case ledger.OK:
-		return nil
-	case ledger.Stale:
+	res, ok, err := h.fresh(ctx, ledger.Entry{Records: records})
+	if err == nil && !ok {
 		return reject(CodeStale, "%s %s was changed meanwhile", res.Record.Kind, records[0].Ref)
 	}
-	return fmt.Errorf("holdfast: put %s: the ledger refused: %s %s", records[0].Kind, res.Code, res.Detail)
+	return err
 }
 
 // StaffMembers lists the people who may sign in, at most one page of them.

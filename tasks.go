@@ -120,18 +120,8 @@ func (b *background) write(ctx context.Context, t *flow.Task, state string) (boo
 	t.Version++
 	r := t.Record()
 	r.State = state
-	id, err := newID()
-	if err != nil {
-		return false, err
-	}
-	res, err := b.h.apply(ctx, ledger.Entry{ID: id, Records: []ledger.Record{r}})
-	if err != nil {
-		return false, err
-	}
-	if res.Refused() && res.Code != ledger.Stale {
-		return false, fmt.Errorf("holdfast: task %s: the ledger refused: %s %s", t.ID, res.Code, res.Detail)
-	}
-	return !res.Refused(), nil
+	_, ok, err := b.h.fresh(ctx, ledger.Entry{Records: []ledger.Record{r}})
+	return ok, err
 }
 
 // errUnknown says that a gateway did not tell us what happened.

@@ -169,14 +169,20 @@ func shopUntil(ctx context.Context, shoppers []*shopper, answers int64, happen f
 // awaitRest waits until no order waits for anything.
 func awaitRest(t *testing.T, p *process, key string) {
 	t.Helper()
+	awaitNone(t, p, key, crashRest, "orders", "held", "paying", "closing", "refunding")
+}
+
+// awaitNone waits until none of what is listed at a path is in one of the states.
+func awaitNone(t *testing.T, p *process, key string, most time.Duration, path string, states ...string) {
+	t.Helper()
 	tick := time.NewTicker(crashPoll)
 	defer tick.Stop()
 	s := shopper{url: p.url, key: key}
-	for range int(crashRest / crashPoll) {
+	for range int(most / crashPoll) {
 		open := 0
-		for _, state := range []string{"held", "paying", "closing", "refunding"} {
+		for _, state := range states {
 			var page struct{ Items []struct{ ID string } }
-			s.get(t, "/v1/orders?limit=1&state="+state, &page)
+			s.get(t, "/v1/"+path+"?limit=1&state="+state, &page)
 			open += len(page.Items)
 		}
 		if open == 0 {
@@ -184,7 +190,7 @@ func awaitRest(t *testing.T, p *process, key string) {
 		}
 		<-tick.C
 	}
-	t.Errorf("orders are still open after %v", crashRest)
+	t.Errorf("%s are still open after %v", path, most)
 }
 
 func auditAfterCrashes(t *testing.T, url string, sim *stripesim.Sim, all []*shopper) {

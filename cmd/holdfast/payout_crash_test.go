@@ -79,7 +79,7 @@ func TestAKilledServerPaysNothingTwice(t *testing.T) {
 		}
 		all = append(all, payees...)
 	}
-	awaitPayouts(t, p, key)
+	awaitNone(t, p, key, payoutRest, "payouts", "held", "submitted", "unknown")
 	p.signal(t, syscall.SIGTERM)
 	if got := p.ended(); got.ExitStatus() != exitOK {
 		t.Errorf("the last server ended with %v, want exit status 0", got)
@@ -145,27 +145,6 @@ func (y *payee) settle(t *testing.T) {
 			t.Errorf("%s: got %d %s, want a payout", a.key, a.status, a.answer)
 		}
 	}
-}
-
-// awaitPayouts waits until no payout waits for anything.
-func awaitPayouts(t *testing.T, p *process, key string) {
-	t.Helper()
-	tick := time.NewTicker(crashPoll)
-	defer tick.Stop()
-	s := shopper{url: p.url, key: key}
-	for range int(payoutRest / crashPoll) {
-		open := 0
-		for _, state := range []string{"held", "submitted", "unknown"} {
-			var page struct{ Items []struct{ ID string } }
-			s.get(t, "/v1/payouts?limit=1&state="+state, &page)
-			open += len(page.Items)
-		}
-		if open == 0 {
-			return
-		}
-		<-tick.C
-	}
-	t.Errorf("payouts are still open after %v", payoutRest)
 }
 
 func auditPayouts(t *testing.T, url string, sim *stripesim.Sim, all []*payee) {

@@ -15,10 +15,10 @@ func deeds() []deed {
 	return []deed{
 		{"/admin/items", o, false, putItem}, {"/admin/items/{sku}/adjust", o, true, adjust},
 		{"/admin/sales", o, false, putSale}, {"/admin/sales/{id}/end", o, true, endSale},
-		{"/admin/orders/{id}/cancel", o, true, stopOrder}, {"/admin/orders/{id}/fulfil", o, true, fulfil}, {"/admin/orders/{id}/refund", o, true, refund},
-		{"/admin/payouts/{id}/approve", o, true, approve}, {"/admin/payouts/{id}/cancel", o, true, cancelPayout},
+		{"/admin/orders/{id}/cancel", o, true, onOne("orders", "cancel", (*holdfast.Holdfast).Cancel)}, {"/admin/orders/{id}/fulfil", o, true, onOne("orders", "fulfil", (*holdfast.Holdfast).Fulfil)}, {"/admin/orders/{id}/refund", o, true, refund},
+		{"/admin/payouts/{id}/approve", o, true, approve}, {"/admin/payouts/{id}/cancel", o, true, onOne("payouts", "cancel_payout", (*holdfast.Holdfast).CancelPayout)},
 		{"/admin/accounts/{id}/freeze", o, true, freeze(true)}, {"/admin/accounts/{id}/unfreeze", o, true, freeze(false)},
-		{"/admin/tasks/{id}/retry", o, true, retryTask}, {"/admin/tasks/{id}/park", o, true, parkTask},
+		{"/admin/tasks/{id}/retry", o, true, onOne("tasks", "retry", (*holdfast.Holdfast).RetryTask)}, {"/admin/tasks/{id}/park", o, true, onOne("tasks", "park", (*holdfast.Holdfast).ParkTask)},
 		{"/admin/notifications/{gateway}/{id}/retry", o, true, lookAgain},
 		{"/admin/webhooks", a, false, createHook}, {"/admin/webhooks/{id}/replay", o, true, replayHook}, {"/admin/webhooks/{id}/rotate", a, true, rotateHook},
 		{"/admin/webhooks/{id}/enable", o, true, enableHook}, {"/admin/webhooks/{id}/disable", o, true, disableHook}, {"/admin/webhooks/{id}/delete", a, true, deleteHook},
@@ -110,16 +110,13 @@ func endSale(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	return "/admin/sales/" + s.ID + "?done=end_sale", err
 }
 
-func stopOrder(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
-	id := d.r.PathValue("id")
-	_, err := d.core.Cancel(ctx, key, id)
-	return "/admin/orders/" + id + "?done=cancel", err
-}
-
-func fulfil(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
-	id := d.r.PathValue("id")
-	_, err := d.core.Fulfil(ctx, key, id)
-	return "/admin/orders/" + id + "?done=fulfil", err
+// onOne is a deed that needs to know nothing but of what it is done.
+func onOne[T any](place, done string, do func(*holdfast.Holdfast, context.Context, holdfast.Key, string) (holdfast.Answer[T], error)) func(*desk, context.Context, holdfast.Key) (string, error) {
+	return func(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
+		id := d.r.PathValue("id")
+		_, err := do(d.core, ctx, key, id)
+		return "/admin/" + place + "/" + id + "?done=" + done, err
+	}
 }
 
 func refund(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
@@ -148,12 +145,6 @@ func approve(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	return "/admin/payouts/" + id + "?done=approve", err
 }
 
-func cancelPayout(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
-	id := d.r.PathValue("id")
-	_, err := d.core.CancelPayout(ctx, key, id)
-	return "/admin/payouts/" + id + "?done=cancel_payout", err
-}
-
 func freeze(frozen bool) func(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	done := "unfreeze"
 	if frozen {
@@ -164,18 +155,6 @@ func freeze(frozen bool) func(d *desk, ctx context.Context, key holdfast.Key) (s
 		_, err := d.core.Freeze(ctx, key, id, frozen, d.r.PostFormValue("reason"))
 		return "/admin/accounts/" + id + "?done=" + done, err
 	}
-}
-
-func retryTask(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
-	id := d.r.PathValue("id")
-	_, err := d.core.RetryTask(ctx, key, id)
-	return "/admin/tasks/" + id + "?done=retry", err
-}
-
-func parkTask(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
-	id := d.r.PathValue("id")
-	_, err := d.core.ParkTask(ctx, key, id)
-	return "/admin/tasks/" + id + "?done=park", err
 }
 
 func lookAgain(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {

@@ -197,7 +197,7 @@ func showPay(v *visit) error {
 		}
 		return v.goTo("/pay/" + p.ID)
 	}
-	return v.show(http.StatusOK, "pay/pay", p)
+	return v.show(http.StatusOK, "shop/pay", p)
 }
 
 func hearPay(v *visit) error {
