@@ -33,6 +33,7 @@ type benching struct {
 	bulk                 int // orders of one request
 	seconds, rate        float64
 	spread               string // of the orders over the SKUs
+	payouts              bool   // instead of orders
 	http, markdown       bool
 	redis                string   // URL; "" = none
 	charts               []string // files
@@ -63,7 +64,11 @@ transaction for each order, BEGIN, SELECT FOR UPDATE, INSERT the order under its
 key, UPDATE, COMMIT, prepared, in tables of its own, with the best of 8, 16 and
 64 connections (SQLite: one). It knows no other records, events, expiry or proof.
 
-With --http orders go through the HTTP API of a server in this process: API key,
+With --payouts, each request asks for a payout of one cent instead, to a receiver
+of its own, out of one account (--skus: several): its record, its task, its hold
+and its event. It is answered when the money is held; the gateway is not called.
+
+With --http they go through the HTTP API of a server in this process: API key,
 Idempotency-Key, strict reading, and 201 after the durable commit. With --bulk N
 a request places N orders.
 
@@ -94,6 +99,7 @@ func (h *host) benchCommand() *cobra.Command {
 	f.StringVar(&b.spread, "spread", spreadEven, "how the orders are spread over the SKUs: even or zipf")
 	f.IntSliceVar(&b.seeds, "seed", []int{0}, "how many orders are placed before")
 	f.IntVar(&b.bulk, "bulk", 1, "how many orders one request places")
+	f.BoolVar(&b.payouts, "payouts", false, "ask for payouts out of accounts instead of orders of SKUs")
 	f.BoolVar(&b.http, "http", false, "go through the HTTP API")
 	f.StringVar(&b.redis, "redis", "", "a Redis, redis://HOST:PORT, in which gated and queued count and queue")
 	f.IntVar(&b.streams, "streams", 0, "open so many streams of a stock on one node instead, change it, and measure memory and delay; the other flags say nothing then")
@@ -141,6 +147,9 @@ func (b *benching) check() error {
 	}
 	if b.seconds <= 0 || b.seconds > maxSeconds {
 		return usagef("--seconds is not within 0 to %d", maxSeconds)
+	}
+	if b.payouts && (b.bulk > 1 || slices.Max(b.seeds) > 0) {
+		return usagef("--payouts takes no --bulk and no --seed")
 	}
 	if slices.Contains(b.presets, textbookPreset) && (b.http || b.bulk > 1) {
 		return usagef("the textbook takes no --http and no --bulk")

@@ -100,6 +100,15 @@ func TestBenchPlacesManyOrdersInOneRequest(t *testing.T) {
 	}
 }
 
+func TestBenchAsksForPayouts(t *testing.T) {
+	for _, way := range []string{"--http", "--skus=3"} {
+		all := benched(t, way, "--payouts", "--preset", "batched", "--clients", "4")
+		if f := all[0]; !f.Payouts || *f.Accepted <= 0 || *f.Refused <= 0 {
+			t.Errorf("%s: got %+v, want payouts that are held and refused", way, f)
+		}
+	}
+}
+
 func TestBenchStartsRequestsAtARate(t *testing.T) {
 	f := benched(t, "--preset", "batched", "--rate", "100", "--clients", "16")[0]
 	if f.Rate != 100 || *f.Accepted > 300 {
@@ -109,7 +118,8 @@ func TestBenchStartsRequestsAtARate(t *testing.T) {
 
 func TestBenchRefusesWhatCannotBeMeant(t *testing.T) {
 	for _, line := range []string{"--bulk 0", "--bulk 101", "--rate -1", "--seed -1", "--clients 1,5000", "--skus 100001", "--chart x.png",
-		"--preset textbook --http", "--preset textbook --bulk 2", "--spread odd"} {
+		"--preset textbook --http", "--preset textbook --bulk 2", "--spread odd",
+		"--payouts --bulk 2", "--payouts --seed 0,1"} {
 		if r := do(t, append([]string{"bench"}, strings.Fields(line)...)...); r.status != exitUsage {
 			t.Errorf("%s: got %v, want status %d", line, r, exitUsage)
 		}

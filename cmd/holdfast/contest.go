@@ -15,6 +15,7 @@ type heat struct {
 	redis               string // that the preset uses; "" = none
 	pool                int    // connections of a textbook; 0 = the store's own
 	clients, skus, seed int
+	payouts             bool // are asked for, instead of orders
 }
 
 // temporary is a store that is made for one contender and removed.
@@ -37,7 +38,7 @@ func (b *benching) heats(dir string) []heat {
 							at = fmt.Sprintf("sqlite:%s.db", filepath.Join(dir, fmt.Sprint(preset, len(all))))
 						}
 						for _, pool := range pools(at, preset) {
-							all = append(all, heat{at, preset, overRedis(preset, b.redis), pool, clients, skus, seed})
+							all = append(all, heat{at, preset, overRedis(preset, b.redis), pool, clients, skus, seed, b.payouts})
 						}
 					}
 				}

@@ -21,8 +21,9 @@ type figures struct {
 	Pool       int      `json:"pool,omitempty"`  // connections, of the textbook
 	Redis      bool     `json:"redis,omitempty"` // the preset uses one
 	HTTP       bool     `json:"http,omitempty"`
-	Bulk       int      `json:"bulk,omitempty"` // orders of one request
-	Rate       float64  `json:"rate,omitempty"` // requests started each second; 0 = closed loop
+	Payouts    bool     `json:"payouts,omitempty"` // instead of orders
+	Bulk       int      `json:"bulk,omitempty"`    // orders of one request
+	Rate       float64  `json:"rate,omitempty"`    // requests started each second; 0 = closed loop
 	Spread     string   `json:"spread,omitempty"`
 	Accepted   *float64 `json:"accepted_per_s,omitempty"` // orders
 	Refused    *float64 `json:"refused_per_s,omitempty"`

@@ -40,7 +40,7 @@ const floorTime = 2 * time.Second
 func (b *benching) floors(ctx context.Context) (*floors, error) {
 	f := &floors{disk: b.folder(), each: min(floorTime, b.inStock()) / benchTurns, empty: map[int]base{}, calls: map[int]base{}}
 	for _, clients := range b.clients {
-		askers, stop, err := emptyHandler(ctx, clients)
+		askers, stop, err := emptyHandler(ctx, wareOf(b.payouts), clients)
 		if err != nil {
 			f.stop()
 			return nil, err
@@ -131,7 +131,7 @@ func fsyncs(dir string, d time.Duration) (l load, err error) {
 
 // emptyHandler answers when there is nothing to do but to read and to write
 // JSON.
-func emptyHandler(ctx context.Context, clients int) ([]placer, func(), error) {
+func emptyHandler(ctx context.Context, of ware, clients int) ([]placer, func(), error) {
 	return overHTTP(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var in map[string]any
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
@@ -142,7 +142,7 @@ func emptyHandler(ctx context.Context, clients int) ([]placer, func(), error) {
 		w.WriteHeader(http.StatusCreated)
 		// The client of a bench reads all of it.
 		_ = json.NewEncoder(w).Encode(map[string]string{"id": "nothing"})
-	}), "none", clients, false)
+	}), of, "none", clients, false)
 }
 
 // takeOne is what a counter in Redis is at least.

@@ -62,7 +62,7 @@ type contender struct {
 
 func (b *benching) enter(ctx context.Context, t heat) (*contender, error) {
 	c := &contender{heat: t, stop: func() {}, figures: figures{Preset: t.preset, Store: redacted(t.store), Clients: t.clients,
-		SKUs: t.skus, Seed: t.seed, Pool: t.pool, Redis: t.redis != "", HTTP: b.http, Rate: b.rate}}
+		SKUs: t.skus, Seed: t.seed, Pool: t.pool, Redis: t.redis != "", HTTP: b.http, Payouts: b.payouts, Rate: b.rate}}
 	if t.skus > 1 {
 		c.Spread = b.spread
 	}

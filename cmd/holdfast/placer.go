@@ -31,7 +31,7 @@ type placer func(ctx context.Context, key string, skus []string, fates []placed)
 
 // overHTTP serves handler on loopback, and posts orders to it over a connection
 // for each client.
-func overHTTP(ctx context.Context, handler http.Handler, key string, clients int, bulk bool) ([]placer, func(), error) {
+func overHTTP(ctx context.Context, handler http.Handler, of ware, key string, clients int, bulk bool) ([]placer, func(), error) {
 	l, err := listen(ctx, "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
@@ -42,10 +42,10 @@ func overHTTP(ctx context.Context, handler http.Handler, key string, clients int
 	var all []placer
 	var lines []*line
 	for range clients {
-		at := &line{addr: l.Addr().String(), head: head("/v1/orders", key)}
+		at := &line{addr: l.Addr().String(), head: head(of.path, key), of: of}
 		place := at.place
 		if bulk {
-			at.head, place = head("/v1/orders/bulk", key), at.placeMany
+			at.head, place = head(of.path+"/bulk", key), at.placeMany
 		}
 		lines, all = append(lines, at), append(all, place)
 	}
@@ -66,6 +66,7 @@ func head(path, key string) string {
 // of this machine, the server can't have.
 type line struct {
 	addr, head string
+	of         ware
 	conn       net.Conn // nil = not made yet, or broken
 	in         *bufio.Reader
 	body, out  []byte
@@ -116,17 +117,13 @@ func (l *line) try(ctx context.Context, key string) (status int) {
 	return status
 }
 
-func appendOrder(to []byte, sku string) []byte {
-	return fmt.Appendf(to, `{"lines":[{"sku":%q,"quantity":1}]}`, sku)
-}
-
 func (l *line) place(ctx context.Context, key string, skus []string, fates []placed) {
-	l.body = appendOrder(l.body[:0], skus[0])
+	l.body = l.of.body(l.body[:0], key, skus[0])
 	switch l.try(ctx, key) {
 	case http.StatusCreated:
 		fates[0] = placeHeld
 	case http.StatusConflict:
-		if bytes.Contains(l.answer.Bytes(), soldOut) {
+		if bytes.Contains(l.answer.Bytes(), soldOut) || bytes.Contains(l.answer.Bytes(), noFunds) {
 			fates[0] = placeSoldOut
 		}
 	case http.StatusServiceUnavailable:
@@ -138,6 +135,7 @@ func (l *line) place(ctx context.Context, key string, skus []string, fates []pla
 // would take more of this machine than to make them.
 var (
 	soldOut    = []byte(`"sold_out"`)
+	noFunds    = []byte(`"insufficient_funds"`)
 	bulkHeld   = []byte(`{"order":{`)
 	bulkRefuse = []byte(`{"refusal":{`)
 )
@@ -148,7 +146,7 @@ func (l *line) placeMany(ctx context.Context, key string, skus []string, fates [
 		if i > 0 {
 			l.body = append(l.body, ',')
 		}
-		l.body = appendOrder(l.body, sku)
+		l.body = l.of.body(l.body, key, sku)
 	}
 	l.body = append(l.body, "]}"...)
 	switch l.try(ctx, key) {

@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/holdfast-pay/holdfast"
 	"github.com/holdfast-pay/holdfast/httpapi"
-	"github.com/holdfast-pay/holdfast/internal/flow"
-	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // seedWidth is how many bulk orders place the orders of before at once.
@@ -18,6 +15,7 @@ const seedWidth = 16
 
 // product is a seller that is ours.
 type product struct {
+	ware
 	core    *holdfast.Holdfast
 	version string
 	since   int64 // the end of the journal before this run
@@ -26,20 +24,21 @@ type product struct {
 // openProduct opens a store with its stock and the orders placed before.
 // Stock and orders come in through group commit, whatever the preset is.
 func openProduct(ctx context.Context, t heat, full, empty []string) (p *product, placed load, err error) {
+	of := wareOf(t.payouts)
 	// No hold ends while it is measured.
-	o := holdfast.Options{Passive: true, HoldFor: holdfast.MaxHold}
+	o := holdfast.Options{Passive: true, HoldFor: holdfast.MaxHold, Gateways: of.gateways}
 	loader, err := holdfast.Open(ctx, t.store, o)
 	if err != nil {
 		return nil, placed, err
 	}
-	p = &product{}
+	p = &product{ware: of}
 	head, err := loader.Ledger().Head(ctx)
 	if err == nil {
 		p.since = head.Seq
-		err = stockUp(ctx, loader, full, benchStock)
+		err = of.supply(ctx, loader, full, benchStock)
 	}
 	if err == nil {
-		err = stockUp(ctx, loader, empty, 0)
+		err = of.supply(ctx, loader, empty, 0)
 	}
 	if err == nil {
 		placed, err = seed(ctx, loader, full, t.seed)
@@ -50,17 +49,9 @@ func openProduct(ctx context.Context, t heat, full, empty []string) (p *product,
 	if p.version, err = serverVersion(ctx, t.store); err != nil {
 		return nil, placed, err
 	}
-	o.Preset, o.Redis, o.Passive = t.preset, t.redis, false
+	o.Preset, o.Redis, o.Passive = t.preset, t.redis, of.passive
 	p.core, err = holdfast.Open(ctx, t.store, o)
 	return p, placed, err
-}
-
-func stockUp(ctx context.Context, core *holdfast.Holdfast, skus []string, stock int64) error {
-	var items []holdfast.ItemInput
-	for _, sku := range skus {
-		items = append(items, holdfast.ItemInput{SKU: sku, Name: sku, Price: 100, Currency: "EUR", Stock: stock})
-	}
-	return core.PutItems(ctx, items, func() {})
 }
 
 // seed places n orders, evenly over the SKUs.
@@ -106,10 +97,6 @@ func placeAll(ctx context.Context, core *holdfast.Holdfast, in []holdfast.OrderI
 	return nil
 }
 
-func onePiece(sku string) holdfast.OrderInput {
-	return holdfast.OrderInput{Lines: []holdfast.LineInput{{SKU: sku, Quantity: 1}}}
-}
-
 func (p *product) placers(ctx context.Context, b *benching, clients int) (all []placer, stop func(), err error) {
 	if !b.http {
 		place := p.place
@@ -125,12 +112,11 @@ func (p *product) placers(ctx context.Context, b *benching, clients int) (all []
 	if err != nil {
 		return nil, nil, err
 	}
-	return overHTTP(ctx, httpapi.New(p.core, httpapi.Options{}), key, clients, b.bulk > 1)
+	return overHTTP(ctx, httpapi.New(p.core, httpapi.Options{}), p.ware, key, clients, b.bulk > 1)
 }
 
 func (p *product) place(ctx context.Context, key string, skus []string, fates []placed) {
-	_, err := p.core.Place(ctx, holdfast.Key{Scope: "bench", Value: key}, onePiece(skus[0]))
-	fates[0] = fate(err)
+	fates[0] = fate(p.ask(ctx, p.core, holdfast.Key{Scope: "bench", Value: key}, skus[0]))
 }
 
 func (p *product) placeMany(ctx context.Context, key string, skus []string, fates []placed) {
@@ -156,7 +142,7 @@ func fate(err error) placed {
 	switch {
 	case err == nil:
 		return placeHeld
-	case errors.As(err, &rejected) && rejected.Code == holdfast.CodeSoldOut:
+	case errors.As(err, &rejected) && (rejected.Code == holdfast.CodeSoldOut || rejected.Code == holdfast.CodeInsufficientFunds):
 		return placeSoldOut
 	case errors.As(err, &rejected) && rejected.Code == holdfast.CodeOverloaded:
 		return placeTurnedAway
@@ -164,49 +150,8 @@ func fate(err error) placed {
 	return placeUnknown
 }
 
-// levels are read from the postings and balances.
 func (p *product) levels(ctx context.Context) (map[string]level, error) {
-	all := map[string]level{}
-	q := ledger.PostingQuery{After: p.since}
-	for {
-		page, err := p.core.Ledger().Postings(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		if len(page) == 0 {
-			break
-		}
-		for _, m := range page {
-			if sku, ok := skuOf(m.Asset); ok && m.From == flow.Supplier {
-				v := all[sku]
-				v.received += m.Amount
-				all[sku] = v
-			}
-			q.After = m.Seq
-		}
-	}
-	stock := ledger.BalanceQuery{Account: flow.Stock}
-	for {
-		page, err := p.core.Ledger().Balances(ctx, stock)
-		if err != nil {
-			return nil, err
-		}
-		if len(page) == 0 {
-			return all, nil
-		}
-		for _, b := range page {
-			if sku, ok := skuOf(b.Asset); ok {
-				v := all[sku]
-				v.held, v.available = v.held+b.Held, v.available+b.Available()
-				all[sku] = v
-			}
-			stock.After = b.Key
-		}
-	}
-}
-
-func skuOf(asset ledger.Asset) (sku string, ok bool) {
-	return strings.CutPrefix(string(asset), string(flow.Pieces("")))
+	return p.audit(ctx, p.core.Ledger(), p.since)
 }
 
 func (p *product) counts() counts {
