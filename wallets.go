@@ -178,14 +178,29 @@ func (h *Holdfast) knownAccount(ctx context.Context, id string) (Account, error)
 // for every request, so that what is asked for after a freeze was answered is
 // refused, on every node. What the account owes is taken first.
 func (h *Holdfast) payingAccount(ctx context.Context, id string) (Account, error) {
-	a, err := h.knownAccount(ctx, id)
-	if err == nil && a.Frozen {
-		return a, reject(CodeAccountFrozen, "account %s is frozen", id)
+	a, err := h.paying.get(ctx, id, func(ctx context.Context) (debtor, error) {
+		a, err := h.knownAccount(ctx, id)
+		if err != nil {
+			return debtor{}, err
+		}
+		owed, err := h.available(ctx, flow.Receivable(id))
+		return debtor{a, len(owed) > 0}, err
+	})
+	switch {
+	case err != nil:
+		return Account{}, err
+	case a.Frozen:
+		return a.Account, reject(CodeAccountFrozen, "account %s is frozen", id)
+	case a.owes:
+		return a.Account, h.collect(ctx, a.Account)
 	}
-	if err != nil {
-		return a, err
-	}
-	return a, h.collect(ctx, a)
+	return a.Account, nil
+}
+
+// debtor is an account, and whether it owes something.
+type debtor struct {
+	Account
+	owes bool
 }
 
 // money writes the entry that decide makes, once for key. A refusal is kept like
