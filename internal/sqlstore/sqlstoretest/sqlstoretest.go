@@ -7,10 +7,12 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"errors"
 	"net/url"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
@@ -58,6 +60,18 @@ func server(t testing.TB, variable string) *url.URL {
 
 func scratchName() string { return "holdfast_test_" + strings.ToLower(rand.Text()) }
 
+// On a busy machine MariaDB may still be removing a table's file when it wants
+// to remove the folder.
+const (
+	dropTries = 50
+	dropPause = 20 * time.Millisecond
+)
+
+func notEmpty(err error) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && e.Number == 1010
+}
+
 // between executes first now and last when the test ends.
 func between(t testing.TB, driver, dsn, first, last string) {
 	t.Helper()
@@ -69,7 +83,14 @@ func between(t testing.TB, driver, dsn, first, last string) {
 		t.Fatalf("%s: %v", first, err)
 	}
 	t.Cleanup(func() {
-		if _, err := db.ExecContext(context.Background(), last); err != nil {
+		var err error
+		for range dropTries {
+			if _, err = db.ExecContext(context.Background(), last); !notEmpty(err) {
+				break
+			}
+			time.Sleep(dropPause)
+		}
+		if err != nil {
 			t.Errorf("%s: %v", last, err)
 		}
 		if err := db.Close(); err != nil {
