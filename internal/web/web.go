@@ -174,10 +174,21 @@ func (v *visit) fail(err error) {
 	if t.status == http.StatusServiceUnavailable || t.status == http.StatusTooManyRequests {
 		v.w.Header().Set("Retry-After", "5")
 	}
-	data := struct{ Code, RequestID string }{t.code, v.w.Header().Get("Request-Id")}
+	data := struct{ Code, RequestID, Home string }{t.code, v.w.Header().Get("Request-Id"), v.home()}
 	if err := v.show(t.status, "web/error", data); err != nil {
 		panic(fmt.Sprintf("web: the page of errors can't be shown: %v", err))
 	}
+}
+
+// home is the folder in which a page leads on that is none; "" = there is nothing.
+func (v *visit) home() string {
+	switch {
+	case v.o.Admin && strings.HasPrefix(v.r.URL.Path, "/admin"):
+		return "admin"
+	case v.o.Shop:
+		return "shop"
+	}
+	return ""
 }
 
 // local says whether path is one of ours, and not another site in disguise.
