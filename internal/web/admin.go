@@ -224,11 +224,16 @@ func (d *desk) refused(err error, to string) error {
 		return err
 	}
 	word := "admin.refused." + no.Code
-	detail := no.Detail // is in English
+	detail := no.Detail // is in English, and may begin with the field's name
+	name, _, _ := strings.Cut(detail, ":")
+	field := "admin.field." + name
+	if d.words[field] == "" {
+		field = ""
+	}
 	switch {
 	case d.words[word] == "":
 		word = "admin.refused.other"
-	case d.Lang != "en":
+	case d.Lang != "en", detail == name:
 		detail = ""
 	}
 	status := http.StatusUnprocessableEntity
@@ -236,5 +241,5 @@ func (d *desk) refused(err error, to string) error {
 		status = http.StatusNotFound
 	}
 	return d.show(status, "admin/refused", sheet{Who: d.who, Nav: d.nav(), Title: "admin.refused",
-		Body: struct{ Word, Detail, To string }{word, detail, to}})
+		Body: struct{ Word, Field, Detail, To string }{word, field, detail, to}})
 }

@@ -207,7 +207,7 @@ func accountCard(d *desk) error {
 		return err
 	}
 	c := card{Title: a.ID, State: accountState(a.Account), Facts: []fact{{"name", said(a.Name)}, {"created_at", moment(a.CreatedAt)}, {"reason", said(a.Reason)}}}
-	money := table{ID: "money", Columns: []string{"currency", "posted", "held", "available"}, Empty: "admin.account.no_money"}
+	money := table{ID: "money", Columns: []string{"currency", "posted", "reserved", "spendable"}, Empty: "admin.account.no_money"}
 	for _, b := range a.Balances {
 		cur := cell{Text: b.Currency, Href: "/admin/accounts/" + id + "?currency=" + b.Currency}
 		money.Rows = append(money.Rows, []cell{cur, moneyOf(b.Posted, b.Currency), moneyOf(b.Held, b.Currency), moneyOf(b.Available, b.Currency)})
@@ -281,7 +281,7 @@ func saleCard(d *desk) error {
 	is := saleState(s, holdfast.Time(now))
 	c := card{Title: s.ID, State: state(is), Facts: []fact{{"sku", to("items", s.SKU)}, {"price", d.salePrice(s)}, {"opens_at", moment(s.OpensAt)},
 		{"closes_at", moment(s.ClosesAt)}, {"per_customer", limitOf(s.PerCustomer)}}}
-	if is == "active" {
+	if is == "running" {
 		c.Forms = d.may(holdfast.RoleOperator, form{Action: "/admin/sales/" + s.ID + "/end", Word: "admin.do.end_sale", Danger: true, Fields: []field{reason}})
 	}
 	return d.sheet("admin.sale", c)

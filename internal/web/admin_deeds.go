@@ -187,8 +187,17 @@ func createKey(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 	return "", d.sheet("admin.key", card{Title: k.Name, Note: note{"admin.key.once", "good", plain}, Facts: keyFacts(k)})
 }
 
+// scopesOf is what a key may, in words if it is one thing, as with all keys that
+// are made in the console.
+func scopesOf(k holdfast.APIKey) cell {
+	if len(k.Scopes) == 1 {
+		return cell{As: "word", Text: "admin.choice." + k.Scopes[0]}
+	}
+	return said(strings.Join(k.Scopes, " "))
+}
+
 func keyFacts(k holdfast.APIKey) []fact {
-	return []fact{{"begins", said(k.Prefix + "…")}, {"scopes", said(strings.Join(k.Scopes, " "))}, {"created_at", moment(k.CreatedAt)},
+	return []fact{{"begins", said(k.Prefix + "…")}, {"scopes", scopesOf(k)}, {"created_at", moment(k.CreatedAt)},
 		{"expires_at", moment(k.ExpiresAt)}, {"revoked_at", moment(k.RevokedAt)}, {"id", said(k.ID)}}
 }
 
@@ -274,10 +283,10 @@ func reconcile(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 	for _, s := range r.Sums {
 		sums.Rows = append(sums.Rows, []cell{said(s.Currency), moneyOf(s.Here, s.Currency), moneyOf(s.There, s.Currency)})
 	}
-	diffs := table{Columns: []string{"kind", "about", "ref", "here", "there", "detail", "todo"}, Empty: "admin.reconcile.none"}
+	diffs := table{Columns: []string{"kind", "line", "about", "ref", "here", "there", "todo"}, Empty: "admin.reconcile.none"}
 	for _, f := range r.Differences {
-		diffs.Rows = append(diffs.Rows, []cell{{As: "word", Text: "admin.difference." + f.Kind}, about(f.Number), said(f.Ref),
-			moneyOf(f.Here, f.Currency), moneyOf(f.There, f.Currency), said(f.Detail), said(f.Todo)})
+		diffs.Rows = append(diffs.Rows, []cell{{As: "word", Text: "admin.difference." + f.Kind}, {As: "word", Text: "admin.line." + f.About}, about(f.Number), said(f.Ref),
+			moneyOf(f.Here, f.Currency), moneyOf(f.There, f.Currency), {As: "word", Text: "admin.todo." + f.Kind}})
 	}
 	return "", d.sheet("admin.reconcile", card{Title: r.Gateway + " " + r.Day, Facts: []fact{{"lines", count(int64(r.Lines))}, {"matched", count(int64(r.Matched))}, {"booked", count(int64(r.Booked))}},
 		Sections: []section{{"admin.reconcile.differences", diffs}, {"admin.reconcile.sums", sums}}})
@@ -303,7 +312,7 @@ func verify(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 		c.Note = note{"admin.verify.bad", "bad", ""}
 		t := table{Columns: []string{"entry", "kind", "detail"}}
 		for _, p := range r.Problems {
-			t.Rows = append(t.Rows, []cell{limitOf(p.Seq), said(p.What), said(p.Detail)})
+			t.Rows = append(t.Rows, []cell{limitOf(p.Seq), d.problem(p.What), said(p.Detail)})
 		}
 		c.Sections = []section{{"admin.verify.problems", t}}
 	}

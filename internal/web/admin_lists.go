@@ -2,9 +2,11 @@ package web
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 
 	"github.com/holdfast-pay/holdfast"
+	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // listings are the lists of the console, in the order of its navigation.
@@ -81,7 +83,7 @@ func saleState(s holdfast.Sale, now holdfast.Time) string {
 	case now < s.OpensAt:
 		return "soon"
 	case now < s.ClosesAt:
-		return "active"
+		return "running"
 	}
 	return "over"
 }
@@ -191,8 +193,13 @@ func auditRows(d *desk, q query, n int) ([][]cell, string, error) {
 	})
 }
 
-// about links to whatever has an id.
-func about(id string) cell { return cell{Text: id, Href: "/admin/search?q=" + id, As: "id"} }
+// about links to whatever has an id; without an id there is none.
+func about(id string) cell {
+	if id == "" {
+		return cell{}
+	}
+	return cell{Text: id, Href: "/admin/search?q=" + url.QueryEscape(id), As: "id"}
+}
 
 // event is what happened, in words if there are any.
 func (d *desk) event(kind string) cell {
@@ -200,6 +207,15 @@ func (d *desk) event(kind string) cell {
 		return said(kind)
 	}
 	return cell{As: "word", Text: "admin.event." + kind}
+}
+
+// problem is what does not agree with the journal, in words if there are any.
+func (d *desk) problem(what string) cell {
+	key := "admin.problem." + strings.ReplaceAll(what, " ", "_")
+	if d.words[key] == "" {
+		return said(what)
+	}
+	return cell{As: "word", Text: key}
 }
 
 // asker is whoever asked for something: a person, an API key, a buyer on our pages,
@@ -212,7 +228,8 @@ func (d *desk) asker(id string) cell {
 	case strings.HasPrefix(id, "order:"), strings.HasPrefix(id, "key/web-"), strings.HasPrefix(id, "key/pay-"):
 		return cell{As: "word", Text: "admin.by.buyer"}
 	case kind == "gateway":
-		return said(d.words["admin.by.notification"] + " " + name)
+		text, _ := d.say("admin.by.notification", "gateway", d.accountName(ledger.Account(name)))
+		return said(text)
 	case kind == "staff":
 		return said(name)
 	}
@@ -250,7 +267,7 @@ func keyRows(d *desk, q query, n int) ([][]cell, string, error) {
 		} else if k.ExpiresAt != 0 && now >= int64(k.ExpiresAt) {
 			is = "expired"
 		}
-		return []cell{link(k.Name, "/admin/keys/"+k.ID), said(k.Prefix + "…"), said(strings.Join(k.Scopes, " ")), state(is), moment(k.CreatedAt), moment(k.ExpiresAt)}
+		return []cell{link(k.Name, "/admin/keys/"+k.ID), said(k.Prefix + "…"), scopesOf(k), state(is), moment(k.CreatedAt), moment(k.ExpiresAt)}
 	})
 }
 

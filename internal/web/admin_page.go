@@ -49,7 +49,7 @@ func moment(t holdfast.Time) cell {
 
 // moods are those of states that are not neutral.
 var moods = map[string]string{
-	"paid": "good", "fulfilled": "good", "done": "good", "applied": "good", "open": "good", "active": "good", "delivered": "good", "enabled": "good", "pending": "warn",
+	"paid": "good", "fulfilled": "good", "done": "good", "applied": "good", "open": "good", "active": "good", "running": "good", "delivered": "good", "enabled": "good", "pending": "warn",
 	"held": "warn", "paying": "warn", "closing": "warn", "refunding": "warn", "pending_approval": "warn", "unknown": "warn",
 	"submitted": "warn", "requested": "warn", "accepted": "warn", "parked": "warn", "ready": "warn", "waiting": "warn", "retrying": "warn",
 	"stuck": "bad", "quarantined": "bad", "failed": "bad", "refused": "bad", "frozen": "bad", "returned": "bad", "disabled": "bad", "revoked": "bad",
