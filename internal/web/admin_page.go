@@ -268,8 +268,8 @@ func (d *desk) csv(l listing) error {
 // ofMoney are the columns with an amount and its currency.
 var ofMoney = map[string]bool{"price": true, "total": true, "amount": true, "fee": true, "balance": true, "here": true, "there": true}
 
-// csv writes a cell: numbers as numbers, everything else as text that no
-// spreadsheet takes for a formula. An amount is two cells.
+// csv writes a cell: numbers as numbers, words as what they stand for, everything
+// else as text that no spreadsheet takes for a formula. An amount is two cells.
 func (c cell) csv(money bool) string {
 	switch {
 	case money && c.As != "money":
@@ -284,6 +284,9 @@ func (c cell) csv(money bool) string {
 		return strconv.FormatInt(c.N, 10)
 	case c.As == "time":
 		return quoted(c.Time.Std().Format(atExact))
+	case c.As == "word":
+		parts := strings.SplitN(c.Text, ".", 3) // admin.event.order.paid is for people
+		return quoted(parts[len(parts)-1])
 	}
 	return quoted(harmless(c.Text))
 }

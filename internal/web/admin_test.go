@@ -240,6 +240,9 @@ func TestSpreadsheetsGetNoFormulas(t *testing.T) {
 	if got := count(-3).csv(false); got != "-3" {
 		t.Errorf("a number below zero: got %s", got)
 	}
+	if got := (cell{As: "word", Text: "admin.event.order.paid"}).csv(false); got != `"order.paid"` {
+		t.Errorf("a word: got %s", got)
+	}
 	c := openConsole(t)
 	c.signIn("viewer")
 	w := c.get("/admin/accounts.csv")
