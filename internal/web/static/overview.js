@@ -7,6 +7,7 @@ const FIRST_MS = 0.05; // of the buckets of times: each is longer by a factor of
 const QUANTILE = 0.99;
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
+const clock = new Intl.DateTimeFormat(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 // series are the numbers of each chart, the last POINTS of them.
@@ -24,8 +25,9 @@ const draw = () => {
     if (id === "rate") lines.push(line(place.dataset.refused, color("--warn")));
     charts.set(id, new uPlot({
       width: place.clientWidth, height: 150, legend: { show: id === "rate", live: false }, cursor: { show: false },
-      scales: { y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] } },
-      axes: [{ ...axis, space: 80 }, { ...axis, size: 44 }], series: [{}, ...lines],
+      // Always as long as it will be: the first samples are not stretched over it.
+      scales: { x: { range: (_, __, max) => { const end = max ?? Date.now() / 1000; return [end - POINTS * EVERY_MS / 1000, end]; } }, y: { range: (_, __, max) => [0, Math.max(1, max * 1.15)] } },
+      axes: [{ ...axis, space: 80, values: (_, all) => all.map((s) => clock.format(s * 1000)) }, { ...axis, size: 44 }], series: [{}, ...lines],
     }, series[id], place));
   }
 };
