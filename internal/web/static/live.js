@@ -73,18 +73,22 @@ const swap = (page) => {
 };
 
 // refresh fetches the page, once at a time; what comes meanwhile makes it again.
+// A page whose form was sent is about to go, and may be of something that the
+// form has deleted.
+let leaving = false;
 let busy = false;
 let again = false;
 const refresh = async () => {
   again = true;
   if (busy) return;
   busy = true;
-  while (again) {
+  while (again && !leaving) {
     again = false;
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       if (answer.redirected) return location.assign(answer.url);
-      swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
+      const page = await answer.text();
+      if (answer.ok) swap(new DOMParser().parseFromString(page, "text/html"));
     } catch {
       // The stream comes back when the network does, and asks anew.
     }
@@ -135,6 +139,7 @@ document.addEventListener("submit", (e) => {
   // A second click does nothing; the server would not do it twice either.
   if (e.target.dataset.sent) return e.preventDefault();
   e.target.dataset.sent = "yes";
+  leaving = true;
   e.submitter?.setAttribute("aria-busy", "true");
 });
 addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); });
