@@ -191,7 +191,8 @@ func (v *verifier) compareBalances(ctx context.Context) error {
 			v.Found(0, "held", "%s %s: held %d, open holds have %d", b.Account, b.Asset, b.Held, left[b.Key])
 		}
 		if c, ok := v.state.balances[b.Key]; !ok || c.now.Posted != b.Posted || c.now.Held != b.Held {
-			v.Found(0, "balance", "%s %s: posted %d, held %d; the journal says %+v", b.Account, b.Asset, b.Posted, b.Held, v.state.cell(b.Key).now)
+			want := v.state.cell(b.Key).now
+			v.Found(0, "balance", "%s %s: posted %d, held %d; the journal says posted %d, held %d", b.Account, b.Asset, b.Posted, b.Held, want.Posted, want.Held)
 		}
 		delete(v.state.balances, b.Key)
 	})
