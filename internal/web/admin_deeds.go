@@ -307,7 +307,7 @@ func verify(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 		return "", err
 	}
 	c := card{Note: note{"admin.verify.good", "good", ""}, Facts: []fact{{"entries", count(r.Entries)}, {"postings", count(r.Postings)}, {"events", count(r.Events)},
-		{"balances", count(r.Balances)}, {"holds", count(r.Holds)}, {"records", count(r.Records)}, {"problems", count(r.Count)}}}
+		{"all_balances", count(r.Balances)}, {"holds", count(r.Holds)}, {"records", count(r.Records)}, {"problems", count(r.Count)}}}
 	if !r.OK() {
 		c.Note = note{"admin.verify.bad", "bad", ""}
 		t := table{Columns: []string{"entry", "kind", "detail"}}
