@@ -3,5 +3,7 @@
 //
 // Every walk fails on what a visitor would only find in the console: an error, a
 // refused style or script, a request to another site. Wherever it stops to look,
-// axe-core looks too, on a phone and on a desk, light and dark.
+// axe-core looks too, on a phone and on a desk, one light and one dark, and in the
+// other language the other way round. A route of the admin console at which no
+// stop is (see console) fails as well.
 package browser

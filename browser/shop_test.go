@@ -30,6 +30,7 @@ import (
 type shop struct {
 	*testing.T
 	core    *holdfast.Holdfast
+	pages   http.Handler
 	file    string // the store's
 	url     string
 	sims    map[string]string // URLs of the simulators, by gateway
@@ -79,11 +80,13 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 		t.Fatal(err)
 	}
 	var api *httpapi.API
-	api = httpapi.New(s.core, httpapi.Options{Pages: web.New(s.core, web.Options{
-		URL: s.url, Shop: true, Admin: true, Stream: func(w http.ResponseWriter, r *http.Request, caller string, topics []string) {
+	s.pages = web.New(s.core, web.Options{
+		URL: s.url, Shop: true, Admin: true, Sandboxes: s.dials(),
+		Stream: func(w http.ResponseWriter, r *http.Request, caller string, topics []string) {
 			api.Stream(w, r, httpapi.Streaming{Caller: caller, Topics: topics, After: holdfast.FromNow})
 		},
-	})})
+	})
+	api = httpapi.New(s.core, httpapi.Options{Pages: s.pages})
 	srv := s.serve(s.line, api)
 	t.Cleanup(func() {
 		api.Drain()
@@ -98,6 +101,24 @@ func openShop(t *testing.T, items ...holdfast.ItemInput) *shop {
 		}
 	})
 	return s
+}
+
+// dials are the addresses of the simulators' pages for people, by gateway.
+func (s *shop) dials() map[string]string {
+	all := map[string]string{}
+	for name, url := range s.sims {
+		all[name] = url + "/_sim/"
+	}
+	return all
+}
+
+// write changes the store behind the shop's back.
+func (s *shop) write(statement string) {
+	s.Helper()
+	db, err := sql.Open("sqlite3", "file:"+s.file)
+	must(s.T, err)
+	_, err = db.ExecContext(s.Context(), statement)
+	must(s.T, errors.Join(err, db.Close()))
 }
 
 // lock lets nobody write to the store until it is freed.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -25,7 +26,7 @@ var axe string
 
 const (
 	patience = 15 * time.Second // for anything to appear
-	look     = 20 * time.Millisecond
+	glance   = 20 * time.Millisecond
 )
 
 // chromium is the browser that all walks share, each in a profile of its own.
@@ -88,7 +89,7 @@ func (s *shop) visitor(t *testing.T, lang string) *tab {
 				return
 			}
 			if m.Type == "error" || m.Type == "warning" || m.IsException() {
-				b.note(m.String(), m.Source == "network")
+				b.note(m.String()+" "+m.URL, m.Source == "network")
 			}
 		}
 	})
@@ -165,7 +166,7 @@ func (b *tab) click(css string) {
 func (b *tab) until(js string) {
 	b.Helper()
 	over := time.After(patience)
-	every := time.NewTicker(look)
+	every := time.NewTicker(glance)
 	defer every.Stop()
 	for {
 		ok, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+js+")"))
@@ -199,65 +200,93 @@ func (b *tab) value(js string) string {
 	return s
 }
 
-// tabTo presses Tab until the element has the focus, and then a key.
-func (b *tab) tabTo(css, key string) {
+// tabTo presses Tab until the element has the focus, which can be seen, and then
+// keys.
+func (b *tab) tabTo(css, keys string) {
 	b.Helper()
-	const most = 40
+	const most = 60
 	for range most {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		if b.value(fmt.Sprintf(`document.activeElement.matches(%q)`, css)) == "true" {
-			b.do(chromedp.KeyEvent(key))
+			if b.value(`getComputedStyle(document.activeElement).outlineStyle`) == "none" {
+				b.Errorf("nobody sees that %s has the focus", css)
+			}
+			b.do(chromedp.KeyEvent(keys))
 			return
 		}
 	}
 	b.Fatalf("%d times Tab do not lead to %s\n%s", most, css, b.text())
 }
 
-// views are how pages are looked at.
-var views = []struct {
+// view is how a page is looked at.
+type view struct {
 	name   string
 	width  int64
 	scheme string
-}{
-	{"phone-dark", 360, "dark"}, {"phone-light", 360, "light"}, {"desk-dark", 1440, "dark"}, {"desk-light", 1440, "light"},
 }
 
-// audit looks at the page in every view: axe-core finds nothing, nothing is
-// wider than the screen, and a picture is kept.
+// views are those of a language. Both languages have both widths and both schemes,
+// and between them every page is looked at in all four ways.
+var views = map[string][]view{
+	en: {{"phone-dark", 360, "dark"}, {"desk-light", 1440, "light"}},
+	zh: {{"phone-light", 360, "light"}, {"desk-dark", 1440, "dark"}},
+}
+
+// audit looks at the page in every view of the language.
 func (b *tab) audit(name string) {
 	b.Helper()
-	for _, v := range views {
-		const height = 900
-		b.do(chromedp.EmulateViewport(v.width, height))
-		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-			{Name: "prefers-color-scheme", Value: v.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-		}})
-		must(b.T, err)
-		title := fmt.Sprintf("%s-%s-%s", name, b.lang, v.name)
-		if wide := b.value(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
-			b.Errorf("%s: %s px wider than the screen", title, wide)
-		}
-		for _, found := range b.axe() {
-			b.Errorf("%s: %s", title, found)
-		}
-		b.snap(title)
+	for _, v := range views[b.lang] {
+		b.look(name, v)
 	}
 }
 
+// moving are the elements that would move although the visitor wants no motion.
+const moving = `[...document.querySelectorAll("*")].filter(e => parseFloat(getComputedStyle(e).transitionDuration) > 0.01).map(e => e.tagName + "." + e.className)
+	.concat(document.getAnimations().map(a => a.animationName ?? a.transitionProperty))`
+
+// look is a look in one view: axe-core finds nothing, nothing is wider than the
+// screen, nothing moves, and a picture is kept.
+func (b *tab) look(name string, v view) {
+	b.Helper()
+	const height = 900
+	b.do(chromedp.EmulateViewport(v.width, height))
+	_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: v.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+	}})
+	must(b.T, err)
+	title := fmt.Sprintf("%s-%s-%s", name, b.lang, v.name)
+	if wide := b.value(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
+		b.Errorf("%s: %s px wider than the screen", title, wide)
+	}
+	if found := b.value(moving); found != "" {
+		b.Errorf("%s: these move: %s", title, found)
+	}
+	for _, found := range b.axe() {
+		b.Errorf("%s: %s", title, found)
+	}
+	b.snap(title)
+}
+
+// axe is what axe-core has against the page.
 func (b *tab) axe() (found []string) {
+	b.Helper()
+	if b.value(`typeof axe`) == "undefined" {
+		b.do(chromedp.Evaluate[chromedp.Void](axe + ";0"))
+	}
+	text := b.promised(`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
+		v.id + ": " + v.help + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join("; ")).join(" | "))))`)
+	must(b.T, json.Unmarshal([]byte(text), &found))
+	return found
+}
+
+// promised waits for the text that js promises.
+func (b *tab) promised(js string) string {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if b.value(`typeof axe`) == "undefined" {
-		_, err := chromedp.Run(ctx, chromedp.Evaluate[chromedp.Void](axe+";0"))
-		must(b.T, err)
-	}
-	const run = `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
-		v.id + ": " + v.help + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join("; ")).join(" | "))))`
-	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](run, chromedp.EvalAwaitPromise))
+	text, err := chromedp.Run(ctx, chromedp.Evaluate[string](js, chromedp.EvalAwaitPromise))
 	must(b.T, err)
-	must(b.T, json.Unmarshal([]byte(text), &found))
-	return found
+	return text
 }
 
 // snap keeps a picture of the page in $HOLDFAST_SCREENSHOTS, or ../screenshots.
@@ -268,10 +297,10 @@ func (b *tab) snap(name string) {
 		dir = "../screenshots"
 	}
 	must(b.T, os.MkdirAll(dir, 0o755))
-	const quality = 100 // PNG
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	picture, err := chromedp.Run(ctx, chromedp.FullScreenshot(quality))
+	yes := true
+	picture, err := chromedp.Call(ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: &yes, OptimizeForSpeed: &yes})
 	must(b.T, err)
-	must(b.T, os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644))
+	must(b.T, os.WriteFile(filepath.Join(dir, name+".png"), picture.Data, 0o644))
 }

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-pay/holdfast"
@@ -49,6 +50,7 @@ type site struct {
 	voices  map[string]*voice // by language
 	door    door
 	desks   []deskRoute // pages of the console
+	routes  []string    // patterns of all pages
 	tries   tries
 }
 
@@ -72,6 +74,10 @@ func New(core *holdfast.Holdfast, o Options) http.Handler {
 	s.page("/", func(*visit) error { return errNotFound })
 	return s
 }
+
+// Routes are the patterns of all pages, as http.ServeMux has them: whoever walks
+// through the pages can tell that none is left out.
+func (s *site) Routes() []string { return slices.Clone(s.routes) }
 
 // policy lets pages use what comes from here, and nothing else. data: is for the
 // little pictures in the style sheet.
@@ -101,6 +107,7 @@ const maxForm = 64 << 10
 
 // page adds a page. An error that it comes back with becomes a page that says so.
 func (s *site) page(pattern string, serve func(*visit) error) {
+	s.routes = append(s.routes, pattern)
 	s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{site: s, voice: s.voices[languageOf(r)], w: w, r: r}
 		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
