@@ -244,8 +244,14 @@ func (b *tab) audit(name string) {
 const moving = `[...document.querySelectorAll("*")].filter(e => parseFloat(getComputedStyle(e).transitionDuration) > 0.01).map(e => e.tagName + "." + e.className)
 	.concat(document.getAnimations().map(a => a.animationName ?? a.transitionProperty))`
 
-// look is a look in one view: axe-core finds nothing, nothing is wider than the
-// screen, nothing moves, and a picture is kept.
+// unfold opens the forms of the page, and fold closes those again.
+const (
+	unfold = `[...document.querySelectorAll(".deed:not([open])")].forEach(d => { d.open = true; d.dataset.was = "folded"; })`
+	fold   = `document.querySelectorAll("[data-was=folded]").forEach(d => { d.open = false; delete d.dataset.was; })`
+)
+
+// look is a look in one view, at the forms as well: axe-core finds nothing, nothing
+// is wider than the screen, nothing moves, and a picture is kept.
 func (b *tab) look(name string, v view) {
 	b.Helper()
 	const height = 900
@@ -255,8 +261,12 @@ func (b *tab) look(name string, v view) {
 	}})
 	must(b.T, err)
 	title := fmt.Sprintf("%s-%s-%s", name, b.lang, v.name)
+	b.value(unfold)
 	if wide := b.value(`document.documentElement.scrollWidth - document.documentElement.clientWidth`); wide != "0" {
 		b.Errorf("%s: %s px wider than the screen", title, wide)
+	}
+	if cut := b.value(`[...document.querySelectorAll(".work .scroll")].filter(e => innerWidth < 640 && e.scrollWidth > e.clientWidth).length`); cut != "0" {
+		b.Errorf("%s: %s tables are cut off", title, cut)
 	}
 	if found := b.value(moving); found != "" {
 		b.Errorf("%s: these move: %s", title, found)
@@ -264,17 +274,20 @@ func (b *tab) look(name string, v view) {
 	for _, found := range b.axe() {
 		b.Errorf("%s: %s", title, found)
 	}
+	b.value(fold)
 	b.snap(title)
 }
 
-// axe is what axe-core has against the page.
+// axe is what axe-core has against the page. It takes text in the color of its
+// background for hidden on purpose; here nothing is.
 func (b *tab) axe() (found []string) {
 	b.Helper()
 	if b.value(`typeof axe`) == "undefined" {
 		b.do(chromedp.Evaluate[chromedp.Void](axe + ";0"))
 	}
-	text := b.promised(`axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
-		v.id + ": " + v.help + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join("; ")).join(" | "))))`)
+	text := b.promised(`axe.run(document, {resultTypes: ["violations", "incomplete"]}).then(r => JSON.stringify(r.violations.map(v =>
+		v.id + ": " + v.help + ": " + v.nodes.map(n => n.html + " " + n.any.map(a => a.message).join("; ")).join(" | ")).concat(
+		r.incomplete.flatMap(v => v.nodes).filter(n => n.any.some(a => a.data?.messageKey === "equalRatio")).map(n => "text like its background: " + n.html))))`)
 	must(b.T, json.Unmarshal([]byte(text), &found))
 	return found
 }

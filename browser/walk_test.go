@@ -110,6 +110,7 @@ func TestABuyerPaysByEveryWay(t *testing.T) {
 		s.later(10 * time.Second)
 		b.sees(says{en: "Scan with WeChat", zh: "请用微信扫码"}[lang])
 		phone.scan("wechatpay", b.code())
+		phone.audit("at-wechatpay")
 		b.sees(paid[lang])
 		b.audit("paid")
 
@@ -123,6 +124,7 @@ func TestABuyerPaysByEveryWay(t *testing.T) {
 			b.buy("mug", "1")
 			b.click(way(there))
 			b.until(fmt.Sprintf(`location.href.startsWith(%q)`, s.sims[gateway]))
+			b.audit("at-" + gateway)
 			b.click(`button[value=pay]`)
 			b.until(fmt.Sprintf(`location.href.startsWith(%q) && !location.search`, s.url+"/pay/"))
 			b.sees(paid[lang])
