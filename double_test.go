@@ -167,7 +167,12 @@ type bench struct {
 }
 
 func newBench(t *testing.T, change ...func(*Options)) *bench {
-	b := &bench{t: t, at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), gw: newTill(), url: "sqlite:" + t.TempDir() + "/t.db"}
+	return newBenchOn(t, "sqlite:"+t.TempDir()+"/t.db", change...)
+}
+
+// newBenchOn is newBench on an empty store.
+func newBenchOn(t *testing.T, url string, change ...func(*Options)) *bench {
+	b := &bench{t: t, at: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC), gw: newTill(), url: url}
 	b.Holdfast = b.open(change...)
 	t.Cleanup(func() {
 		rep, err := b.Verify(context.Background(), nil)
