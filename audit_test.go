@@ -14,7 +14,7 @@ func TestWhatPeopleChangeIsInTheAuditLogWithTheReason(t *testing.T) {
 	if _, err := b.Adjust(anna, Key{}, Adjustment{SKU: "tee", Quantity: -100, Reason: "too many"}); code(err) != CodeStockInsufficient {
 		t.Fatal(err)
 	}
-	_, k, err := b.CreateKey(anna, "shop", []string{ScopeRead}, 0)
+	_, k, err := b.CreateKey(anna, Key{}, "shop", []string{ScopeRead}, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,9 +131,13 @@ func (h *Holdfast) newSecret() (plain string, s sealedSecret, err error) {
 	return plain, sealedSecret{Sealed: h.o.Sealer.Seal(plain)}, nil
 }
 
-// CreateEndpoint makes an endpoint that hears what happens from now on. Its
-// signing secret is shown here and never again.
-func (h *Holdfast) CreateEndpoint(ctx context.Context, in EndpointInput) (e Endpoint, secret string, err error) {
+// CreateEndpoint makes an endpoint that hears what happens from now on, once for
+// key. Its signing secret is given here and never again: it is "" when the endpoint
+// had been made before.
+func (h *Holdfast) CreateEndpoint(ctx context.Context, key Key, in EndpointInput) (e Endpoint, secret string, err error) {
+	if a, ok, err := replayed[Endpoint](ctx, h, key); ok || err != nil {
+		return a.Value, "", err
+	}
 	if err := in.check(h.o.PrivateEndpoints); err != nil {
 		return e, "", err
 	}
@@ -161,10 +165,13 @@ func (h *Holdfast) CreateEndpoint(ctx context.Context, in EndpointInput) (e Endp
 		return e, "", err
 	}
 	c := cursor{Endpoint: id, Version: 1, At: head.Events}
-	a, err := put(ctx, h, Key{}, func() (ledger.Entry, Endpoint, error) {
+	a, err := put(ctx, h, key, func() (ledger.Entry, Endpoint, error) {
 		made := endpoint{Endpoint{ID: id, URL: in.URL, Types: in.Types, Description: in.Description, State: EndpointEnabled, CreatedAt: now}, []sealedSecret{sealed}}
 		return endpointEntry(made, now, "endpoint.created", c)
 	})
+	if a.Replayed {
+		secret = ""
+	}
 	h.work.ringHooks()
 	return a.Value, secret, err
 }

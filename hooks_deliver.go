@@ -102,8 +102,11 @@ func (h *Holdfast) Deliveries(ctx context.Context, endpoint string, state Delive
 	return all, err
 }
 
-// ReplayDelivery delivers one event again, under the id it had.
-func (h *Holdfast) ReplayDelivery(ctx context.Context, endpoint string, event int64) error {
+// ReplayDelivery delivers one event again, under the id it had, once for key.
+func (h *Holdfast) ReplayDelivery(ctx context.Context, key Key, endpoint string, event int64) error {
+	if _, ok, err := replayed[cursor](ctx, h, key); ok || err != nil {
+		return err
+	}
 	if _, err := h.endpoint(ctx, endpoint); err != nil {
 		return err
 	}
@@ -119,7 +122,7 @@ func (h *Holdfast) ReplayDelivery(ctx context.Context, endpoint string, event in
 		if err != nil {
 			return err
 		}
-		begun, ok, err := h.begin(ctx, c, messages(rows), c.At)
+		begun, ok, err := h.begin(ctx, key, c, messages(rows), c.At)
 		if err != nil || ok && begun > 0 {
 			h.work.ringHooks()
 			return err
@@ -131,15 +134,15 @@ func (h *Holdfast) ReplayDelivery(ctx context.Context, endpoint string, event in
 	return fmt.Errorf("holdfast: replay %d to %s: %d conflicts", event, endpoint, maxConflict)
 }
 
-// begin writes deliveries of events, as many as there is room for, and moves
-// the cursor: to upTo if that was all, else to the last one. false = another
+// begin writes deliveries of events, as many as there is room for, once for key, and
+// moves the cursor: to upTo if that was all, else to the last one. false = another
 // process was faster.
-func (h *Holdfast) begin(ctx context.Context, c cursor, events []Message, upTo int64) (begun int, ok bool, err error) {
+func (h *Holdfast) begin(ctx context.Context, key Key, c cursor, events []Message, upTo int64) (begun int, ok bool, err error) {
 	now, err := h.now(ctx)
 	if err != nil {
 		return 0, false, err
 	}
-	entry := ledger.Entry{Records: make([]ledger.Record, 1)}
+	entry := ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Records: make([]ledger.Record, 1)}
 	for _, m := range events {
 		slot := (c.Count + int64(begun)) % DeliveryLog
 		old, err := h.slot(ctx, c.Endpoint, slot)
@@ -168,17 +171,8 @@ func (h *Holdfast) begin(ctx context.Context, c cursor, events []Message, upTo i
 	if entry.Records[0], err = c.record(); err != nil {
 		return 0, false, err
 	}
-	if entry.ID, err = newID(); err != nil {
-		return 0, false, err
-	}
-	res, err := h.apply(ctx, entry)
-	if err != nil {
-		return 0, false, err
-	}
-	if res.Refused() && res.Code != ledger.Stale {
-		return 0, false, fmt.Errorf("holdfast: deliveries to %s: the ledger refused: %s %s", c.Endpoint, res.Code, res.Detail)
-	}
-	return begun, !res.Refused(), nil
+	_, ok, err = h.fresh(ctx, entry)
+	return begun, ok, err
 }
 
 // slot is what is in a slot of an endpoint's log; one that was never used is

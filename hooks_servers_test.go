@@ -91,7 +91,7 @@ func (n nodes) replayed(r *receiver, e Endpoint) {
 	n.t.Helper()
 	before := len(r.got())
 	last := n.deliveries(e.ID)[0]
-	if err := n.other.ReplayDelivery(ctx, e.ID, last.Event); err != nil {
+	if err := n.other.ReplayDelivery(ctx, Key{}, e.ID, last.Event); err != nil {
 		n.t.Fatal(err)
 	}
 	n.deliver()

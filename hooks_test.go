@@ -100,7 +100,7 @@ func (b *bench) deliver(h *Holdfast) {
 
 func (b *bench) endpoint(url string, types ...string) (Endpoint, string) {
 	b.t.Helper()
-	e, secret, err := b.CreateEndpoint(ctx, EndpointInput{URL: url, Types: types})
+	e, secret, err := b.CreateEndpoint(ctx, Key{}, EndpointInput{URL: url, Types: types})
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -373,7 +373,7 @@ func TestTheLogIsBoundedAndAFullOneLetsTheFeedWait(t *testing.T) {
 	if n := len(b.deliveries(e.ID)); n != DeliveryLog {
 		t.Fatalf("%d are in the log, want %d", n, DeliveryLog)
 	}
-	if err := b.ReplayDelivery(ctx, e.ID, 3); code(err) != CodeOverloaded {
+	if err := b.ReplayDelivery(ctx, Key{}, e.ID, 3); code(err) != CodeOverloaded {
 		t.Errorf("got %v, want overloaded", err)
 	}
 	r.answer(200)
@@ -396,7 +396,7 @@ func TestADeliveryAndATimeAreReplayedUnderTheirIDs(t *testing.T) {
 	b.deliver(b.Holdfast)
 	first := r.got()
 	event := b.deliveries(e.ID)[2].Event
-	if err := b.ReplayDelivery(ctx, e.ID, event); err != nil {
+	if err := b.ReplayDelivery(ctx, Key{}, e.ID, event); err != nil {
 		t.Fatal(err)
 	}
 	b.deliver(b.Holdfast)
@@ -413,14 +413,14 @@ func TestADeliveryAndATimeAreReplayedUnderTheirIDs(t *testing.T) {
 	if len(again) != 2 || !slices.Equal(again, first[1:]) {
 		t.Errorf("got %v, want the last two of %v", again, first)
 	}
-	if err := b.ReplayDelivery(ctx, e.ID, 9999); code(err) != CodeNotFound {
+	if err := b.ReplayDelivery(ctx, Key{}, e.ID, 9999); code(err) != CodeNotFound {
 		t.Errorf("got %v, want not_found", err)
 	}
 }
 
 func TestWithoutAMasterKeyThereIsNoEndpoint(t *testing.T) {
 	b := newBench(t)
-	if _, _, err := b.CreateEndpoint(ctx, EndpointInput{URL: "https://shop.example/hooks", Types: []string{"*"}}); code(err) != CodeSealerRequired {
+	if _, _, err := b.CreateEndpoint(ctx, Key{}, EndpointInput{URL: "https://shop.example/hooks", Types: []string{"*"}}); code(err) != CodeSealerRequired {
 		t.Errorf("got %v, want %s", err, CodeSealerRequired)
 	}
 }

@@ -111,7 +111,7 @@ func (b *background) take(ctx context.Context, e endpoint) error {
 			b.h.hooks.seen[e.ID] = scanned{c.Version, upTo}
 			continue
 		}
-		begun, ok, err := b.h.begin(ctx, c, found, upTo)
+		begun, ok, err := b.h.begin(ctx, Key{}, c, found, upTo)
 		if begun > 0 || !ok {
 			b.ringHooks() // there may be more; if another process was faster, its cursor says how far
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -52,8 +51,9 @@ const (
 	authMaxCount = 10_000
 )
 
-// CreateKey makes an API key. ttl 0 = it does not expire.
-func (h *Holdfast) CreateKey(ctx context.Context, name string, allowed []string, ttl time.Duration) (plain string, k APIKey, err error) {
+// CreateKey makes an API key, once for key. ttl 0 = it does not expire. The API key
+// itself is given here and never again: plain is "" when it had been made before.
+func (h *Holdfast) CreateKey(ctx context.Context, key Key, name string, allowed []string, ttl time.Duration) (plain string, k APIKey, err error) {
 	if name == "" || !text(name) || ttl < 0 || len(allowed) == 0 {
 		return "", k, reject(CodeInvalidField, "a key has a name of 1 to %d characters and a scope", MaxText)
 	}
@@ -76,15 +76,19 @@ func (h *Holdfast) CreateKey(ctx context.Context, name string, allowed []string,
 	if k.ID, err = newID(); err != nil {
 		return "", k, err
 	}
-	return plain, k, h.putKey(ctx, digest(plain), k)
+	a, err := put(ctx, h, key, func() (ledger.Entry, APIKey, error) {
+		r, err := k.record(digest(plain))
+		return ledger.Entry{Records: []ledger.Record{r}}, k, err
+	})
+	if a.Replayed {
+		plain = ""
+	}
+	return plain, a.Value, err
 }
 
-func (h *Holdfast) putKey(ctx context.Context, hash string, k APIKey) error {
-	body, err := json.Marshal(k)
-	if err != nil {
-		return fmt.Errorf("holdfast: put key %s: %w", k.ID, err)
-	}
-	return h.putRecords(ctx, ledger.Record{Kind: kindKey, ID: hash, Version: k.Version, Ref: k.ID, Body: body})
+func (k APIKey) record(hash string) (ledger.Record, error) {
+	body, err := marshalled(k, kindKey, k.ID)
+	return ledger.Record{Kind: kindKey, ID: hash, Version: k.Version, Ref: k.ID, Body: body}, err
 }
 
 func digest(plain string) string {
@@ -123,8 +127,12 @@ func (h *Holdfast) RevokeKey(ctx context.Context, id string) error {
 		return err
 	}
 	k.Version++
+	r, err := k.record(rs[0].ID)
+	if err != nil {
+		return err
+	}
 	defer h.auth.forget(rs[0].ID)
-	return h.putKey(ctx, rs[0].ID, k)
+	return h.putRecords(ctx, Key{}, r)
 }
 
 // Authenticate finds the key behind what a client sent. false = unknown,

@@ -269,7 +269,7 @@ func TestEventsAreGaplessAndTellTheStory(t *testing.T) {
 
 func TestKeysAreStoredAsDigestsAndEndWhenRevoked(t *testing.T) {
 	b := newBench(t)
-	plain, k, err := b.CreateKey(ctx, "till", []string{ScopeWrite}, time.Hour)
+	plain, k, err := b.CreateKey(ctx, Key{}, "till", []string{ScopeWrite}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestKeysAreStoredAsDigestsAndEndWhenRevoked(t *testing.T) {
 	if _, ok, _ := b.Authenticate(ctx, plain); ok {
 		t.Error("an expired key was let in")
 	}
-	plain, k, _ = b.CreateKey(ctx, "till", []string{ScopeRead}, 0)
+	plain, k, _ = b.CreateKey(ctx, Key{}, "till", []string{ScopeRead}, 0)
 	b.Authenticate(ctx, plain)
 	if err := b.RevokeKey(ctx, k.ID); err != nil {
 		t.Fatal(err)

@@ -69,11 +69,13 @@ func (h *Holdfast) apply(ctx context.Context, e ledger.Entry) (ledger.Result, er
 	return res[0], nil
 }
 
-// fresh writes an entry, under an id of its own, whose records must be the next
-// versions of what there is; false = somebody else wrote one of them.
+// fresh writes an entry, under an id of its own if it has none, whose records must
+// be the next versions of what there is; false = somebody else wrote one of them.
 func (h *Holdfast) fresh(ctx context.Context, e ledger.Entry) (res ledger.Result, ok bool, err error) {
-	if e.ID, err = newID(); err != nil {
-		return res, false, err
+	if e.ID == "" {
+		if e.ID, err = newID(); err != nil {
+			return res, false, err
+		}
 	}
 	if res, err = h.apply(ctx, e); err != nil {
 		return res, false, err

@@ -118,13 +118,16 @@ func (in StaffInput) check() error {
 	return nil
 }
 
-// PutStaff adds a person, or changes one. A change ends all of the person's
-// sessions.
-func (h *Holdfast) PutStaff(ctx context.Context, in StaffInput) (Staff, error) {
-	return h.putStaff(ctx, in, nil)
+// PutStaff adds a person, or changes one, once for key. A change ends all of the
+// person's sessions. key.Print must not give the password away: it is stored.
+func (h *Holdfast) PutStaff(ctx context.Context, key Key, in StaffInput) (Staff, error) {
+	if a, ok, err := replayed[Staff](ctx, h, key); ok || err != nil {
+		return a.Value, err
+	}
+	return h.putStaff(ctx, key, in, nil)
 }
 
-func (h *Holdfast) putStaff(ctx context.Context, in StaffInput, more []ledger.Record) (Staff, error) {
+func (h *Holdfast) putStaff(ctx context.Context, key Key, in StaffInput, more []ledger.Record) (Staff, error) {
 	if err := in.check(); err != nil {
 		return Staff{}, err
 	}
@@ -158,12 +161,12 @@ func (h *Holdfast) putStaff(ctx context.Context, in StaffInput, more []ledger.Re
 		return Staff{}, fmt.Errorf("holdfast: put staff %s: %w", in.Name, err)
 	}
 	records := append([]ledger.Record{{Kind: kindStaff, ID: m.Name, Version: m.Version, State: string(m.Role), Body: body}}, more...)
-	return m.Staff, h.putRecords(ctx, records...)
+	return m.Staff, h.putRecords(ctx, key, records...)
 }
 
-// putRecords writes documents that must be at the version before.
-func (h *Holdfast) putRecords(ctx context.Context, records ...ledger.Record) error {
-	res, ok, err := h.fresh(ctx, ledger.Entry{Records: records})
+// putRecords writes documents that must be at the version before, once for key.
+func (h *Holdfast) putRecords(ctx context.Context, key Key, records ...ledger.Record) error {
+	res, ok, err := h.fresh(ctx, ledger.Entry{ID: key.entry(), Fingerprint: key.Print, Records: records})
 	if err == nil && !ok {
 		return reject(CodeStale, "%s %s was changed meanwhile", res.Record.Kind, records[0].Ref)
 	}
@@ -232,7 +235,7 @@ func (h *Holdfast) FirstStaff(ctx context.Context, token, name, password string)
 	}
 	in := StaffInput{Name: name, Password: password, Role: RoleAdmin}
 	ctx = By(ctx, Staff{Name: name}.Actor(""))
-	_, err = h.putStaff(ctx, in, []ledger.Record{{Kind: kindFirst, ID: firstID, Version: 1}})
+	_, err = h.putStaff(ctx, Key{}, in, []ledger.Record{{Kind: kindFirst, ID: firstID, Version: 1}})
 	var r *Rejection
 	if errors.As(err, &r) && r.Code == CodeStale {
 		return false, nil
@@ -263,7 +266,7 @@ func (h *Holdfast) putSession(ctx context.Context, id string, s session) error {
 	if err != nil {
 		return fmt.Errorf("holdfast: session of %s: %w", s.Staff, err)
 	}
-	return h.putRecords(ctx, ledger.Record{Kind: kindSession, ID: id, Version: s.Version, State: s.Staff, Body: body})
+	return h.putRecords(ctx, Key{}, ledger.Record{Kind: kindSession, ID: id, Version: s.Version, State: s.Staff, Body: body})
 }
 
 // SignIn begins a session. false = unknown, disabled or another password; all
@@ -382,6 +385,6 @@ func (h *Holdfast) ChangePassword(ctx context.Context, name, old, password strin
 	if password == "" {
 		return false, reject(CodeInvalidField, "password: %d to %d characters", MinPassword, MaxPassword)
 	}
-	_, err = h.PutStaff(By(ctx, m.Actor("")), StaffInput{Name: name, Password: password, Role: m.Role})
+	_, err = h.PutStaff(By(ctx, m.Actor("")), Key{}, StaffInput{Name: name, Password: password, Role: m.Role})
 	return err == nil, err
 }

@@ -25,7 +25,7 @@ func admitted(t *testing.T) *bench {
 
 func (b *bench) put(name, password string, role Role) {
 	b.t.Helper()
-	if _, err := b.PutStaff(ctx, StaffInput{Name: name, Password: password, Role: role}); err != nil {
+	if _, err := b.PutStaff(ctx, Key{}, StaffInput{Name: name, Password: password, Role: role}); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -132,7 +132,7 @@ func TestASessionEndsWhenItShould(t *testing.T) {
 			}
 		},
 		"disabled": func(b *bench, _ string) {
-			if _, err := b.PutStaff(ctx, StaffInput{Name: "anna", Role: RoleAdmin, Disabled: true}); err != nil {
+			if _, err := b.PutStaff(ctx, Key{}, StaffInput{Name: "anna", Role: RoleAdmin, Disabled: true}); err != nil {
 				b.t.Fatal(err)
 			}
 		},

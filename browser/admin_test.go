@@ -26,7 +26,7 @@ func (b *tab) fill(fields ...string) {
 // staff adds a person who can sign in.
 func (s *shop) staff(name string, role holdfast.Role) {
 	s.Helper()
-	_, err := s.core.PutStaff(s.Context(), holdfast.StaffInput{Name: name, Password: secretWord, Role: role})
+	_, err := s.core.PutStaff(s.Context(), holdfast.Key{}, holdfast.StaffInput{Name: name, Password: secretWord, Role: role})
 	must(s.T, err)
 }
 
@@ -60,7 +60,7 @@ func TestAWebhookIsDeliveredAgainFromTheConsole(t *testing.T) {
 		l := s.listen()
 		srv := s.serve(l, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header.Get("Webhook-Id") }))
 		defer srv.Close()
-		e, _, err := s.core.CreateEndpoint(t.Context(), holdfast.EndpointInput{URL: "http://" + l.Addr().String() + "/hook", Types: []string{"order.*"}})
+		e, _, err := s.core.CreateEndpoint(t.Context(), holdfast.Key{}, holdfast.EndpointInput{URL: "http://" + l.Addr().String() + "/hook", Types: []string{"order.*"}})
 		must(t, err)
 		_, err = s.core.Place(t.Context(), holdfast.Key{}, holdfast.OrderInput{Lines: []holdfast.LineInput{{SKU: "mug", Quantity: 1}}})
 		must(t, err)

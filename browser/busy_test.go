@@ -90,7 +90,7 @@ func openBusy(t *testing.T) *busy {
 	s.payOut()
 	s.listens()
 	must(t, s.core.Notify(t.Context(), "purse", nil, []byte("notice-1")))
-	_, key, err := s.core.CreateKey(t.Context(), "cash desk", []string{holdfast.ScopeRead}, 0)
+	_, key, err := s.core.CreateKey(t.Context(), holdfast.Key{}, "cash desk", []string{holdfast.ScopeRead}, 0)
 	must(t, err)
 	now := s.now().UTC()
 	s.names["{key}"], s.names["{then}"] = key.ID, now.Format(time.RFC3339Nano)
@@ -155,7 +155,7 @@ func (s *busy) listens() {
 	srv := s.serve(l, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { heard <- struct{}{} }))
 	s.Cleanup(func() { _ = srv.Close() })
 	s.names["{url}"] = "http://" + l.Addr().String() + "/hook"
-	e, _, err := s.core.CreateEndpoint(ctx, holdfast.EndpointInput{URL: s.names["{url}"], Types: []string{"order.*"}})
+	e, _, err := s.core.CreateEndpoint(ctx, holdfast.Key{}, holdfast.EndpointInput{URL: s.names["{url}"], Types: []string{"order.*"}})
 	must(s.T, err)
 	_, err = s.core.Place(ctx, holdfast.Key{}, holdfast.OrderInput{Lines: []holdfast.LineInput{{SKU: "mug", Quantity: 1}}})
 	must(s.T, err)

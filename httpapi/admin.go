@@ -134,6 +134,6 @@ func createKey(ctx context.Context, c *call, b *keyBody) (newKey, error) {
 			return newKey{}, &refusal{code: holdfast.CodeInvalidField, detail: "scopes are read, write and admin", field: "/scopes"}
 		}
 	}
-	plain, k, err := c.api.core.CreateKey(ctx, string(b.Name), b.Scopes, ttl)
+	plain, k, err := c.api.core.CreateKey(ctx, holdfast.Key{}, string(b.Name), b.Scopes, ttl)
 	return newKey{k, plain}, err
 }

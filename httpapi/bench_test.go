@@ -29,7 +29,7 @@ func BenchmarkPlaceOrder(b *testing.B) {
 	if _, err := core.PutItem(b.Context(), holdfast.Key{}, holdfast.ItemInput{SKU: "tee", Name: "Tee", Price: 1, Currency: "EUR", Stock: plenty}); err != nil {
 		b.Fatal(err)
 	}
-	key, _, err := core.CreateKey(b.Context(), "bench", []string{holdfast.ScopeWrite}, 0)
+	key, _, err := core.CreateKey(b.Context(), holdfast.Key{}, "bench", []string{holdfast.ScopeWrite}, 0)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func (a *API) endpoints() {
 		"Each event is delivered at least once, in any order, under a webhook-id that is the same on every try and replay. "+
 			"Anything but a 2xx within 15 seconds is tried again for 76 hours; 410 disables the endpoint."+once
 	handle(a, create, func(ctx context.Context, c *call, b *endpointBody) (newEndpoint, error) {
-		e, secret, err := a.core.CreateEndpoint(ctx, b.input())
+		e, secret, err := a.core.CreateEndpoint(ctx, holdfast.Key{}, b.input())
 		return newEndpoint{e, secret}, err
 	})
 	handle(a, at(http.MethodGet, "", "listEndpoints", "List webhook endpoints"), func(ctx context.Context, _ *call, _ *none) (endpointList, error) {
@@ -121,7 +121,7 @@ func (a *API) deliveries(at func(method, path, name, summary string) route) {
 		if err != nil || event < 1 {
 			return none{}, errNotFound
 		}
-		return none{}, a.core.ReplayDelivery(ctx, c.id("id"), event)
+		return none{}, a.core.ReplayDelivery(ctx, holdfast.Key{}, c.id("id"), event)
 	})
 	all := at(http.MethodPost, "/{id}/replay", "replaySince", "Deliver again what has happened since a moment")
 	all.status = http.StatusAccepted

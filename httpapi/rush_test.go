@@ -45,7 +45,7 @@ func atTheCounter(t *testing.T, preset string, stock int64, tell func(*counter))
 // stock puts tees on sale, and makes a key.
 func (c *counter) stock(pieces int64) {
 	c.Helper()
-	plain, _, err := c.core.CreateKey(c.Context(), "test", []string{holdfast.ScopeWrite}, 0)
+	plain, _, err := c.core.CreateKey(c.Context(), holdfast.Key{}, "test", []string{holdfast.ScopeWrite}, 0)
 	if err != nil {
 		c.Fatal(err)
 	}

@@ -90,7 +90,7 @@ func (s *shop) listen(h http.Handler) {
 
 func (s *shop) newKey(scopes ...string) string {
 	s.t.Helper()
-	plain, _, err := s.core.CreateKey(s.t.Context(), "test", scopes, 0)
+	plain, _, err := s.core.CreateKey(s.t.Context(), holdfast.Key{}, "test", scopes, 0)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func measureStreams(ctx context.Context, core *holdfast.Holdfast, addr string, n
 	for i := range n {
 		var err error
 		if i%streamsOfKey == 0 {
-			if key, _, err = core.CreateKey(ctx, "bench", []string{holdfast.ScopeRead}, 0); err != nil {
+			if key, _, err = core.CreateKey(ctx, holdfast.Key{}, "bench", []string{holdfast.ScopeRead}, 0); err != nil {
 				return f, err
 			}
 		}

@@ -40,7 +40,7 @@ func (h *host) keysCreate() *cobra.Command {
 			return usagef("--ttl is negative")
 		}
 		return withStore(c.Context(), *db, func(core *holdfast.Holdfast) error {
-			plain, k, err := core.CreateKey(c.Context(), *name, *scopes, *ttl)
+			plain, k, err := core.CreateKey(c.Context(), holdfast.Key{}, *name, *scopes, *ttl)
 			if err != nil {
 				return err
 			}

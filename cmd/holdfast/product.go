@@ -108,7 +108,7 @@ func (p *product) placers(ctx context.Context, b *benching, clients int) (all []
 		}
 		return all, func() {}, nil
 	}
-	key, _, err := p.core.CreateKey(ctx, "bench", []string{holdfast.ScopeWrite}, 0)
+	key, _, err := p.core.CreateKey(ctx, holdfast.Key{}, "bench", []string{holdfast.ScopeWrite}, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -117,7 +117,7 @@ func (s *shop) start(ctx, live context.Context, d *demo) error {
 	if err := s.fill(ctx, d.stock); err != nil {
 		return err
 	}
-	if s.key, _, err = s.core.CreateKey(ctx, "demo", []string{holdfast.ScopeAdmin}, 0); err != nil {
+	if s.key, _, err = s.core.CreateKey(ctx, holdfast.Key{}, "demo", []string{holdfast.ScopeAdmin}, 0); err != nil {
 		return err
 	}
 	for _, b := range s.booths {

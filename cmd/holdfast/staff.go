@@ -32,7 +32,7 @@ func (h *host) staffPut() *cobra.Command {
 			}
 		}
 		return withStore(c.Context(), *db, func(core *holdfast.Holdfast) error {
-			who, err := core.PutStaff(c.Context(), in)
+			who, err := core.PutStaff(c.Context(), holdfast.Key{}, in)
 			if err != nil {
 				return err
 			}

@@ -171,8 +171,8 @@ func keyForms(d *desk) []form {
 const maxKeyDays = 3650
 
 // createKey shows the new key, once: there is nothing to go to where it could be
-// read again.
-func createKey(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
+// read again. A form that was sent again is told so on the page of its key.
+func createKey(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	days, err := d.number("days")
 	if err != nil {
 		return "", err
@@ -180,9 +180,12 @@ func createKey(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 	if days < 0 || days > maxKeyDays {
 		return "", &holdfast.Rejection{Code: "not_a_number", Detail: "days"}
 	}
-	plain, k, err := d.core.CreateKey(ctx, d.r.PostFormValue("name"), []string{d.r.PostFormValue("scope")}, time.Duration(days)*24*time.Hour)
+	plain, k, err := d.core.CreateKey(ctx, key, d.r.PostFormValue("name"), []string{d.r.PostFormValue("scope")}, time.Duration(days)*24*time.Hour)
 	if err != nil {
 		return "", err
+	}
+	if plain == "" {
+		return "/admin/keys/" + k.ID + "?done=secret_shown", nil
 	}
 	return "", d.sheet("admin.key", card{Title: k.Name, Note: note{"admin.key.once", "good", plain}, Facts: keyFacts(k)})
 }
@@ -253,13 +256,13 @@ func staffCard(d *desk) error {
 	return errNotFound
 }
 
-func putStaff(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
+func putStaff(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	f := d.r.PostForm
 	in := holdfast.StaffInput{Name: f.Get("name"), Password: f.Get("password"), Role: holdfast.Role(f.Get("role")), Disabled: f.Get("enabled") == "no"}
 	if in.Name == d.who.Name && (in.Disabled || in.Role != holdfast.RoleAdmin) {
 		return "", &holdfast.Rejection{Code: "yourself"}
 	}
-	_, err := d.core.PutStaff(ctx, in)
+	_, err := d.core.PutStaff(ctx, key, in)
 	return "/admin/staff?done=put_staff", err
 }
 

@@ -58,11 +58,14 @@ func hookCard(d *desk) error {
 	return d.sheet("admin.hook", c)
 }
 
-func createHook(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
+func createHook(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	f := d.r.PostForm
-	e, secret, err := d.core.CreateEndpoint(ctx, holdfast.EndpointInput{URL: strings.TrimSpace(f.Get("url")), Types: strings.Fields(f.Get("types")), Description: f.Get("description")})
+	e, secret, err := d.core.CreateEndpoint(ctx, key, holdfast.EndpointInput{URL: strings.TrimSpace(f.Get("url")), Types: strings.Fields(f.Get("types")), Description: f.Get("description")})
 	if err != nil {
 		return "", err
+	}
+	if secret == "" {
+		return "/admin/webhooks/" + e.ID + "?done=secret_shown", nil
 	}
 	return "", d.showSecret(e, secret)
 }
@@ -84,13 +87,13 @@ func rotateHook(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
 	return "", d.showSecret(e, secret)
 }
 
-func replayHook(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {
+func replayHook(d *desk, ctx context.Context, key holdfast.Key) (string, error) {
 	event, err := d.number("event")
 	if err != nil {
 		return "", err
 	}
 	id := d.r.PathValue("id")
-	return "/admin/webhooks/" + id + "?done=replay", d.core.ReplayDelivery(ctx, id, event)
+	return "/admin/webhooks/" + id + "?done=replay", d.core.ReplayDelivery(ctx, key, id, event)
 }
 
 func enableHook(d *desk, ctx context.Context, _ holdfast.Key) (string, error) {

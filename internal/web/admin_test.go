@@ -42,7 +42,7 @@ type console struct {
 func openConsole(t *testing.T) *console {
 	t.Helper()
 	c := &console{known: map[string]bool{}, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-	c.opened = open(t, Options{Admin: true}, holdfast.Options{Passive: true, Gateways: map[string]gateway.Gateway{"purse": purse{}}, Clock: func() time.Time { return c.now }})
+	c.opened = open(t, Options{Admin: true}, holdfast.Options{Passive: true, Sealer: plainly{}, Gateways: map[string]gateway.Gateway{"purse": purse{}}, Clock: func() time.Time { return c.now }})
 	ctx := t.Context()
 	_, err := c.core.PutItem(ctx, holdfast.Key{}, holdfast.ItemInput{SKU: "tee", Name: evil, Price: 1990, Currency: "CNY", Stock: 9})
 	c.must(err)
@@ -75,7 +75,7 @@ func (c *console) must(err error) {
 func (c *console) signIn(name string) *httptest.ResponseRecorder {
 	c.Helper()
 	if !c.known[name] {
-		_, err := c.core.PutStaff(c.Context(), holdfast.StaffInput{Name: name, Password: secretWord, Role: holdfast.Role(name)})
+		_, err := c.core.PutStaff(c.Context(), holdfast.Key{}, holdfast.StaffInput{Name: name, Password: secretWord, Role: holdfast.Role(name)})
 		c.must(err)
 		c.known[name] = true
 	}

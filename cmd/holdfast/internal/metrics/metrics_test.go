@@ -36,7 +36,7 @@ func openShop(t *testing.T, preset string) *opened {
 	}
 	m := New(core, "1.2.3")
 	s := &opened{T: t, core: core, handler: m.Watch(httpapi.New(core, httpapi.Options{Metrics: m.Handler()}))}
-	if s.key, _, err = core.CreateKey(t.Context(), "shop", []string{holdfast.ScopeWrite}, 0); err != nil {
+	if s.key, _, err = core.CreateKey(t.Context(), holdfast.Key{}, "shop", []string{holdfast.ScopeWrite}, 0); err != nil {
 		t.Fatal(err)
 	}
 	return s
