@@ -2,6 +2,7 @@
 // what changed between two of them.
 
 const EVERY_MS = 1000;
+const GIVE_UP_MS = 5000; // on an answer
 const POINTS = 120; // of a chart
 const FIRST_MS = 0.05; // of the buckets of times: each is longer by a factor of √2
 const QUANTILE = 0.99;
@@ -48,15 +49,20 @@ const show = (id, text) => { const el = document.getElementById(id); if (el) el.
 const number = new Intl.NumberFormat(document.documentElement.lang, { maximumFractionDigits: 1 });
 
 let last = null;
+let asking = false;
 const sample = async () => {
+  if (asking) return; // a network that swallows everything gets one request, not one a second
+  asking = true;
   let now;
   try {
-    const answer = await fetch("/admin/figures");
+    const answer = await fetch("/admin/figures", { signal: AbortSignal.timeout(GIVE_UP_MS) });
     if (answer.status === 401) return location.reload();
     if (!answer.ok) return;
     now = await answer.json();
   } catch {
     return; // the next second asks again
+  } finally {
+    asking = false;
   }
   const was = last;
   last = now;
