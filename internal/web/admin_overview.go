@@ -23,8 +23,14 @@ type summary struct {
 // waiting is something that waits for a person, or for a gateway.
 type waiting struct {
 	Word, Href, Mood string
-	Count            int
-	More             bool // there are more than were counted
+	tally
+	More bool // there are more than were counted
+}
+
+// tally is how many documents were listed, and how much money they are about.
+type tally struct {
+	Count int
+	Sums  []cell // one of each currency; nil = they are about none
 }
 
 // Limits of the overview, in rows.
@@ -43,22 +49,22 @@ func overview(d *desk) error {
 	f := func(state string) holdfast.Filter { return holdfast.Filter{State: state, Limit: waitingRows} }
 	for _, w := range []struct {
 		word, list, state, mood string
-		count                   func() (int, error)
+		listed                  func() (tally, error)
 	}{
-		{"approvals", "payouts", "pending_approval", "warn", rowsIn(d.core.Payouts(ctx, holdfast.PayoutFilter{State: "pending_approval", Limit: waitingRows}))},
-		{"unknown", "payouts", "unknown", "warn", rowsIn(d.core.Payouts(ctx, holdfast.PayoutFilter{State: "unknown", Limit: waitingRows}))},
+		{"approvals", "payouts", "pending_approval", "warn", worth(payoutWorth)(d.core.Payouts(ctx, holdfast.PayoutFilter{State: "pending_approval", Limit: waitingRows}))},
+		{"unknown", "payouts", "unknown", "warn", worth(payoutWorth)(d.core.Payouts(ctx, holdfast.PayoutFilter{State: "unknown", Limit: waitingRows}))},
 		{"stuck", "tasks", "stuck", "bad", rowsIn(d.core.Tasks(ctx, f("stuck")))},
 		{"quarantined", "notifications", "quarantined", "bad", rowsIn(d.core.Notifications(ctx, f("quarantined")))},
 		{"late", "orders", "refunding", "warn", rowsIn(d.core.Orders(ctx, holdfast.OrderFilter{State: "refunding", Limit: waitingRows}))},
-		{"refunds", "refunds", "requested", "", rowsIn(d.core.Refunds(ctx, f("requested")))},
-		{"accepted", "refunds", "accepted", "", rowsIn(d.core.Refunds(ctx, f("accepted")))},
+		{"refunds", "refunds", "requested", "", worth(refundWorth)(d.core.Refunds(ctx, f("requested")))},
+		{"accepted", "refunds", "accepted", "", worth(refundWorth)(d.core.Refunds(ctx, f("accepted")))},
 	} {
-		n, err := w.count()
+		n, err := w.listed()
 		if err != nil {
 			return err
 		}
-		if n > 0 {
-			in.Waits = append(in.Waits, waiting{"admin.waits." + w.word, "/admin/" + w.list + "?state=" + w.state, w.mood, n, n == waitingRows})
+		if n.Count > 0 {
+			in.Waits = append(in.Waits, waiting{"admin.waits." + w.word, "/admin/" + w.list + "?state=" + w.state, w.mood, n, n.Count == waitingRows})
 		}
 	}
 	rows, _, err := itemRows(d, query{}, stockRows)
@@ -73,9 +79,30 @@ func overview(d *desk) error {
 }
 
 // rowsIn counts what was listed.
-func rowsIn[T any](rows []T, err error) func() (int, error) {
-	return func() (int, error) { return len(rows), err }
+func rowsIn[T any](rows []T, err error) func() (tally, error) {
+	return func() (tally, error) { return tally{Count: len(rows)}, err }
 }
+
+// worth counts what was listed, and adds up its money; waitingRows amounts can't
+// overflow.
+func worth[T any](of func(T) (minor int64, currency string)) func([]T, error) func() (tally, error) {
+	return func(rows []T, err error) func() (tally, error) {
+		sums := map[string]int64{}
+		for _, r := range rows {
+			minor, currency := of(r)
+			sums[currency] += minor
+		}
+		n := tally{Count: len(rows)}
+		for _, currency := range slices.Sorted(maps.Keys(sums)) {
+			n.Sums = append(n.Sums, moneyOf(sums[currency], currency))
+		}
+		return func() (tally, error) { return n, err }
+	}
+}
+
+func payoutWorth(p holdfast.Payout) (int64, string) { return p.Amount, p.Currency }
+
+func refundWorth(r holdfast.Refund) (int64, string) { return r.Amount, r.Currency }
 
 // figures are counts since this process was started, for the charts.
 func figures(d *desk) error {
