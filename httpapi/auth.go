@@ -133,8 +133,7 @@ func (a *API) failed(r *http.Request, what string, no *refusal) *refusal {
 	return &refusal{code: codeTooManyFailures, detail: "too many wrong credentials", retry: wait}
 }
 
-// address is the peer's: one IPv4, or one IPv6 network. Forwarded headers are
-// not believed, since anybody can send them.
+// address is whom a request is from (see Proxies): one IPv4, or one IPv6 network.
 func address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {

@@ -60,6 +60,22 @@ func TestAShopsPageHearsOfItsStock(t *testing.T) {
 	t.Errorf("the stream ended without the news: %v", lines.Err())
 }
 
+func TestClientsBehindATrustedProxyHaveLimitsOfTheirOwn(t *testing.T) {
+	p := start(t, nil, "--db", newStore(t), "--addr", "127.0.0.1:0", "--trusted-proxies", "10.0.0.0/8,127.0.0.1")
+	status := func(client string) (status int) {
+		for range 11 { // one more than may fail
+			status = get(t.Context(), t, p.url+"/v1/items", "X-Forwarded-For", client).StatusCode
+		}
+		return status
+	}
+	if got := status("198.51.100.1, 10.0.0.2"); got != http.StatusTooManyRequests {
+		t.Errorf("one client: got %d, want 429", got)
+	}
+	if got := get(t.Context(), t, p.url+"/v1/items", "X-Forwarded-For", "198.51.100.2").StatusCode; got != http.StatusUnauthorized {
+		t.Errorf("another client: got %d, want 401", got)
+	}
+}
+
 // get asks for a page; header is name and value, by turns.
 func get(ctx context.Context, t *testing.T, url string, header ...string) *http.Response {
 	t.Helper()

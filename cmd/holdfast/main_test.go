@@ -70,6 +70,7 @@ func TestAWrongCommandLineExitsWithTwo(t *testing.T) {
 	for _, line := range []string{
 		"sell", "serve --no-such-flag", "serve extra", "keys", "keys create", "keys create --name x --scope owner",
 		"keys create --name x --ttl -1s", "keys revoke", "stock import", "serve --open --addr 0.0.0.0:0", "serve --hold-for soon", "serve --url shop.example", "serve --url https://shop.example/path",
+		"serve --trusted-proxies 10.0.0.0/33", "serve --trusted-proxies 10.0.0.1,proxy.example",
 		"demo --buyers 0", "demo --stock -1", "demo --faults maybe", "demo --addr 0.0.0.0:0", "sandbox --addr 0.0.0.0:0",
 		"bench --clients 0", "bench --skus 0", "bench --seconds 0",
 	} {

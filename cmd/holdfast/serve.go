@@ -25,6 +25,7 @@ type serving struct {
 	open     bool
 	hosts    []string
 	returns  []string
+	proxies  httpapi.Proxies
 	core     holdfast.Options
 	gateways *gatewayFlags
 }
@@ -46,6 +47,7 @@ func (h *host) serveCommand() *cobra.Command {
 	f.BoolVar(&s.open, "open", false, "ask nobody for an API key; only on a loopback address")
 	f.StringSliceVar(&s.hosts, "host", nil, "a `name` under which the API may be called; may be repeated; none = any")
 	f.StringSliceVar(&s.returns, "return-url", nil, "an `origin` to which buyers may be sent back; may be repeated; none = any over https")
+	proxies := f.StringSlice("trusted-proxies", nil, "the `networks` of reverse proxies, such as 10.0.0.0/8, whose X-Forwarded-For says who the client is; none = nobody's")
 	f.StringVar(&s.core.Preset, "preset", "batched", "how the store is written: batched, conditional, optimistic, pessimistic, lockrow, gated or queued")
 	f.StringVar(&s.core.Redis, "redis", "", "a Redis, redis://HOST:PORT, in which the gated and queued of many processes count and queue together; HOLDFAST_REDIS")
 	s.core.Redis = h.or("HOLDFAST_REDIS", "") // not as the default that --help shows
@@ -62,6 +64,10 @@ func (h *host) serveCommand() *cobra.Command {
 		}
 		if s.url != "" && !siteURL(s.url) {
 			return usagef("--url is not of the form https://shop.example")
+		}
+		var err error
+		if s.proxies, err = httpapi.ParseProxies(*proxies); err != nil {
+			return usagef("--trusted-proxies: %v", err)
 		}
 		s.db = *db
 		return h.serve(c.Context(), s)
@@ -114,7 +120,7 @@ func (h *host) serveStore(ctx context.Context, s *serving, core *holdfast.Holdfa
 		return err
 	}
 	defer log.Info("stopped")
-	return serveHTTP(ctx, l, httpapi.Server(figures.Watch(api), log), func() {
+	return serveHTTP(ctx, l, httpapi.Server(s.proxies.Behind(figures.Watch(api)), log), func() {
 		log.Info("stopping", "within", requestsFor+closeFor)
 		api.Drain()
 	})

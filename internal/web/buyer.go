@@ -58,8 +58,8 @@ func (v *visit) known() string {
 	return v.customerOf(text)
 }
 
-// address is the peer's: one IPv4 address, or one IPv6 network. Forwarded
-// headers are not believed, since anybody can send them.
+// address is whom a request is from (see httpapi.Proxies): one IPv4 address, or one
+// IPv6 network.
 func address(r *http.Request) string {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
