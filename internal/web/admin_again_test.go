@@ -1,12 +1,15 @@
 package web
 
 import (
+	"crypto/sha256"
 	"net/http"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-pay/holdfast"
+	"github.com/holdfast-pay/holdfast/ledger"
 )
 
 // plainly is a Sealer that keeps secrets as they are.
@@ -85,5 +88,20 @@ func TestADeliveryIsReplayedOnceForAFormThatIsSentTwice(t *testing.T) {
 	c.again("/admin/webhooks/"+e.ID+"/replay", formKey, "event", "1", "reason", "they lost it")
 	if all, err := c.core.Deliveries(t.Context(), e.ID, ""); len(all) != 1 || err != nil {
 		t.Errorf("got %d deliveries, %v, want 1", len(all), err)
+	}
+}
+
+func TestWhatIsStoredOfAFormDoesNotLetItsPasswordBeGuessed(t *testing.T) {
+	c := openConsole(t)
+	c.signIn("admin")
+	form := url.Values{"name": {"vera"}, "role": {"viewer"}, "password": {secretWord}}
+	c.post("/admin/staff", "key", formKey, "name", "vera", "role", "viewer", "password", secretWord)
+	lines, err := c.core.Ledger().Lines(t.Context(), ledger.LineQuery{ID: "k/staff:admin/" + formKey})
+	if err != nil || len(lines) != 1 {
+		t.Fatalf("got %d lines, %v", len(lines), err)
+	}
+	guess := sha256.Sum256([]byte("/admin/staff?" + form.Encode()))
+	if lines[0].Fingerprint == sha256.Sum256(guess[:]) {
+		t.Error("whoever reads the journal can try passwords on the fingerprint")
 	}
 }
