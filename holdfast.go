@@ -39,7 +39,7 @@ type Holdfast struct {
 	items    cache[Item]
 	sales    cache[flow.Calendar] // by SKU
 	auth     cache[APIKey]
-	paying   fresh[debtor] // by account
+	paying   joint[debtor] // by account
 	hashing  chan struct{} // one for each password that is hashed
 	bell     *bell
 	tail     tail

@@ -13,7 +13,7 @@ import (
 // shared, and it is one for all.
 func TestCallersShareAReadThatBeginsAfterTheyAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f fresh[int64]
+		var f joint[int64]
 		var reads, written atomic.Int64
 		read := func(context.Context) (int64, error) {
 			reads.Add(1)
@@ -46,7 +46,7 @@ func TestCallersShareAReadThatBeginsAfterTheyAsked(t *testing.T) {
 
 func TestACallerWhoLeavesTakesNobodyAlong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f fresh[int]
+		var f joint[int]
 		ctx, leave := context.WithCancel(t.Context())
 		read := func(ctx context.Context) (int, error) {
 			time.Sleep(time.Second)
@@ -74,7 +74,7 @@ func TestACallerWhoLeavesTakesNobodyAlong(t *testing.T) {
 
 func TestAReadThatPanicsIsAnErrorForTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var f fresh[int]
+		var f joint[int]
 		gone := func(context.Context) (int, error) {
 			time.Sleep(time.Second)
 			panic("gone")

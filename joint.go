@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// fresh reads a row once for all callers who want it at the same moment. What it
+// joint reads a row once for all callers who want it at the same moment. What it
 // gives is never older than the question, unlike what a cache gives: a caller
 // shares a read that has still to begin, and not one that is under way. So however
 // many ask, one read of a key is under way and one waits for it.
 //
 // The zero value is ready. Safe for concurrent use.
-type fresh[T any] struct {
+type joint[T any] struct {
 	mu   sync.Mutex
 	last map[string]*reading[T] // the newest of each key that has not ended
 }
@@ -20,7 +20,7 @@ type fresh[T any] struct {
 var errUnread = errors.New("the read that was shared did not end")
 
 type reading[T any] struct {
-	began bool          // guarded by fresh.mu
+	began bool          // guarded by joint.mu
 	done  chan struct{} // closed when value and err are set
 	value T
 	err   error
@@ -28,11 +28,11 @@ type reading[T any] struct {
 
 // get reads key. The read is for others too, so it goes on when ctx ends; read
 // has a deadline of its own.
-func (f *fresh[T]) get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
-	f.mu.Lock()
-	before := f.last[key]
+func (j *joint[T]) get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
+	j.mu.Lock()
+	before := j.last[key]
 	if before != nil && !before.began {
-		f.mu.Unlock()
+		j.mu.Unlock()
 		select {
 		case <-before.done:
 			return before.value, before.err
@@ -42,24 +42,24 @@ func (f *fresh[T]) get(ctx context.Context, key string, read func(context.Contex
 		}
 	}
 	mine := &reading[T]{done: make(chan struct{})}
-	if f.last == nil {
-		f.last = map[string]*reading[T]{}
+	if j.last == nil {
+		j.last = map[string]*reading[T]{}
 	}
-	f.last[key] = mine
-	f.mu.Unlock()
+	j.last[key] = mine
+	j.mu.Unlock()
 	if before != nil {
 		<-before.done
 	}
-	f.mu.Lock()
+	j.mu.Lock()
 	mine.began = true
-	f.mu.Unlock()
+	j.mu.Unlock()
 	mine.err = errUnread // if read panics
 	defer func() {
-		f.mu.Lock()
-		if f.last[key] == mine {
-			delete(f.last, key)
+		j.mu.Lock()
+		if j.last[key] == mine {
+			delete(j.last, key)
 		}
-		f.mu.Unlock()
+		j.mu.Unlock()
 		close(mine.done)
 	}()
 	mine.value, mine.err = read(context.WithoutCancel(ctx))
