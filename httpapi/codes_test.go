@@ -83,6 +83,24 @@ func TestCardNumbersAreRecognised(t *testing.T) {
 	}
 }
 
+func TestAReceiverIsNoCard(t *testing.T) {
+	for s, want := range map[string]bool{
+		"4111 1111 1111 1111":                  true,
+		"5555-5555-5555-4444":                  true,
+		"2223003122003222":                     true,
+		"6200000000000005":                     true,
+		"2088102146225102":                     false, // a user of Alipay's
+		"8613800138003":                        false, // a telephone
+		"acct_4111111111111111":                false,
+		"5b7e1f0c-4111-1111-1111-11116c0a9d3e": false,
+		"":                                     false,
+	} {
+		if got := issued(s); got != want {
+			t.Errorf("issued(%q) = %v, want %v", s, got, want)
+		}
+	}
+}
+
 func TestFailuresAreBounded(t *testing.T) {
 	var f failures
 	clock := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

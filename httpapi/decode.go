@@ -71,6 +71,14 @@ var strict = json.JoinOptions(
 			*v = text(s)
 			return err
 		}),
+		json.UnmarshalFromFunc(func(d *jsontext.Decoder, v *party) error {
+			s, err := str(d)
+			if err == nil && issued(s) {
+				return refuse(codeCardData, "is a card number")
+			}
+			*v = party(s)
+			return err
+		}),
 		json.UnmarshalFromFunc(func(d *jsontext.Decoder, v *time.Time) error {
 			s, err := str(d)
 			if err != nil {

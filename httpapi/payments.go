@@ -12,7 +12,7 @@ type payBody struct {
 	Gateway   string `json:"gateway,omitempty" doc:"Absent = the only one"`
 	Method    string `json:"method,omitempty" doc:"Absent = the gateway's first"`
 	ReturnURL link   `json:"return_url,omitempty" format:"uri" doc:"Where the buyer's browser goes afterwards"`
-	Payer     text   `json:"payer,omitempty" maxLength:"500" doc:"Who pays, where the method must know: for WeChat Pay the openid (jsapi) or the buyer's IP address (h5)"`
+	Payer     party  `json:"payer,omitempty" maxLength:"500" doc:"Who pays, where the method must know: for WeChat Pay the openid (jsapi) or the buyer's IP address (h5)"`
 }
 
 func (*payBody) missing() []string { return nil }

@@ -15,7 +15,7 @@ type payoutBody struct {
 	Currency    string `json:"currency" pattern:"^[A-Z]{3}$" doc:"ISO 4217"`
 	Fee         int64  `json:"fee,omitempty" minimum:"0" maximum:"9007199254740991" doc:"That the account pays on top; minor units"`
 	Gateway     string `json:"gateway,omitempty" doc:"Absent = the only one"`
-	Destination text   `json:"destination" maxLength:"255" doc:"The receiver, in the gateway's own terms"`
+	Destination party  `json:"destination" maxLength:"255" doc:"The receiver, in the gateway's own terms"`
 	Description text   `json:"description,omitempty" maxLength:"500"`
 }
 

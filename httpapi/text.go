@@ -23,6 +23,11 @@ const (
 // text is a member that people write: card numbers are refused in it.
 type text string
 
+// party is a member that names somebody in a gateway's own terms. Such a name may
+// have the digits of a card number by chance, as a tenth of Alipay's user ids has:
+// what is refused is a card's number alone.
+type party string
+
 // link is a member that ends up in a header of somebody's answer.
 type link string
 
@@ -98,6 +103,16 @@ func cardNumber(s string) bool {
 		n = 0
 	}
 	return false
+}
+
+// issued says whether a name in the terms of a gateway is a card's number: nothing
+// else, and of a range from which cards are issued.
+func issued(s string) bool {
+	digits := strings.NewReplacer(" ", "", "-", "").Replace(s)
+	if strings.Trim(digits, "0123456789") != "" || !cardNumber(digits) {
+		return false
+	}
+	return digits >= "3" && digits < "7" || digits >= "2221" && digits < "2721" || digits >= "81" && digits < "82"
 }
 
 func luhn(digits []byte) bool {
