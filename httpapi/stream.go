@@ -185,8 +185,8 @@ func (o *events) write(b []byte) error {
 
 // socket is a WebSocket. Its client has nothing to say: a message of it ends it.
 type socket struct {
-	conn *websocket.Conn
-	ctx  context.Context
+	conn  *websocket.Conn
+	there context.Context // ends with the connection
 }
 
 func asksForWebSocket(r *http.Request) bool {
@@ -201,21 +201,22 @@ func openWebSocket(ctx context.Context, w http.ResponseWriter, r *http.Request) 
 	if err != nil {
 		return nil, ctx, err
 	}
-	// Reading goes on when ctx ends, so that the client can be told.
+	// Reading goes on when ctx ends, and so does the message that is being sent, or
+	// the connection would be cut before the client can be told.
 	there := conn.CloseRead(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(ctx)
 	context.AfterFunc(there, cancel)
-	return &socket{conn, ctx}, ctx, nil
+	return &socket{conn, there}, ctx, nil
 }
 
 func (o *socket) send(_ int64, message []byte) error {
-	ctx, cancel := context.WithTimeout(o.ctx, slowReader)
+	ctx, cancel := context.WithTimeout(o.there, slowReader)
 	defer cancel()
 	return o.conn.Write(ctx, websocket.MessageText, message)
 }
 
 func (o *socket) beat() error {
-	ctx, cancel := context.WithTimeout(o.ctx, slowReader)
+	ctx, cancel := context.WithTimeout(o.there, slowReader)
 	defer cancel()
 	return o.conn.Ping(ctx)
 }
